@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +250,13 @@ def test_archives_keep_a_text_worker_on_each_core(monkeypatch: Any, cores: int, 
     monkeypatch.setattr("spiderling.base.machine.GROUPS", Path("/none"))
     assert (Options().text_workers(), Options().text_workers(from_archives=True)) == (web, archives)
     assert Options(workers=3).text_workers() == Options(workers=3).text_workers(from_archives=True) == 3
+
+
+def test_the_shards_of_a_machine_divide_it_and_what_is_given_is_that_of_each(monkeypatch: Any) -> None:
+    monkeypatch.setattr("spiderling.base.options.usable_cores", lambda: 16)
+    monkeypatch.setattr("spiderling.base.options.memory_bytes", lambda: 64 * 10**9)
+    here = Options(cluster="unix:///s", shards=5)
+    assert (here.text_workers(), here.filter_bytes()) == (2, 3_200_000_000)
+    assert replace(here, cluster="redis://a/0").text_workers() == 15, "it is the only one that is known here"
+    assert replace(here, shards=1000).text_workers() == 1 and replace(here, shards=1000).filter_bytes() == 16_000_000
+    assert replace(here, shards=1024, workers=4, dedup_bytes=9_000_000).text_workers() == 4

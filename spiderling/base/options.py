@@ -196,7 +196,8 @@ class Options:
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
     workers: int = _option(
         0,
-        "Text worker processes; 0: one less than the cores that may be used, at least 1, and for archives as many.",
+        "Text worker processes; 0: one less than the cores that may be used, or than a shard's part of them, at least 1; "
+        "for archives as many.",
         low=0,
         high=MAX_WORKERS,
     )
@@ -242,7 +243,8 @@ class Options:
     )
     dedup_bytes: int = _option(
         0,
-        "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory.",
+        "Most memory of the near-duplicate filter, which begins small, 8000000 or more; 0: a quarter of all memory, or "
+        "a shard's part of that.",
         low=0,
     )
     seen: str = _option(
@@ -333,7 +335,7 @@ class Options:
     def text_workers(self, from_archives: bool = False) -> int:
         """Number of text workers, for a crawl of the web or of archives."""
         cores = usable_cores()
-        return self.workers or (cores if from_archives else max(1, cores - 1))
+        return self.workers or (cores if from_archives else max(1, cores // self.shards_here() - 1))
 
     def shards_here(self) -> int:
         """Number of shards on this machine: all, if they meet at a Unix socket; else one for all that is known."""
@@ -345,7 +347,7 @@ class Options:
 
     def filter_bytes(self) -> int:
         """Most memory of the near-duplicate filter."""
-        return max(MIN_FILTER_BYTES, self.dedup_bytes or memory_bytes() // 4)
+        return max(MIN_FILTER_BYTES, self.dedup_bytes or memory_bytes() // 4 // self.shards_here())
 
     def policy(self) -> OptOutPolicy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""

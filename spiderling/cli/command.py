@@ -28,7 +28,7 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
 from spiderling.base.errors import BadInput, JobdirError, NetworkAway, SpiderlingError
-from spiderling.base.machine import memory_bytes, missing, refusal, require, usable_cores
+from spiderling.base.machine import missing, refusal, require, usable_cores
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import (
@@ -371,32 +371,25 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
     is_whole = (directory / "state").exists()
     if is_whole and wanted:
         raise JobdirError(f"{directory} holds a crawl without shards. Give another directory with -s JOBDIR=...")
-    from spiderling.cluster.launcher import Machine, describe, divide, given_among, shards_for
+    from spiderling.cluster.launcher import LaunchPlan, shards_for
 
-    machine = Machine(usable_cores(), memory_bytes())
+    cores = count_of(usable_cores(), "core")
     begun = _shards_in(directory)
     if begun and wanted and begun != wanted:
         raise BadInput(f"the crawl in {directory} has {_SHARDS}={begun}, not {wanted}; that cannot change.")
-    shards = begun or wanted or shards_for(machine.cores)
+    shards = begun or wanted or shards_for(usable_cores())
     if is_whole or (shards == 1 and not begun):
-        why = (
-            "it has none so far" if is_whole else f"{count_of(machine.cores, 'core')} call for no more than one process"
-        )
+        why = "it has none so far" if is_whole else f"{cores} call for no more than one process"
         logger.info("The crawl in %s goes without shards: %s", directory.resolve(), why)
         return None
     require("cluster")
     if settings.getdict("FEEDS"):
         raise BadInput("-o and -O are for a crawl without shards; of one with shards scrapy export writes such files.")
-    from spiderling.cluster.launcher import LaunchPlan
-
-    shares = divide(options, given_among(settings), shards, machine)
     common = {"JOBDIR": str(directory), _SHARDS: str(shards)}
-    each = [{**common, **share.settings()} for share in shares]
-    for other in each[1:]:
-        other[_PAGE] = ""  # the live page of one shard shows all of them
+    each = [common] + (shards - 1) * [{**common, _PAGE: ""}]  # the live page of one shard shows all of them
     verb = "Resuming" if begun else "Starting"
     words = (
-        f"{verb} the crawl in {directory.resolve()}: {describe(shares, machine)}. Each logs to its own crawl.log; its "
+        f"{verb} the crawl in {directory.resolve()}: {count_of(shards, 'shard')} on {cores}. Each logs to its own crawl.log; its "
         "warnings and errors stand here too"
     )
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]

@@ -14,14 +14,12 @@ import time
 from asyncio import create_subprocess_exec
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
-from spiderling.base.option_values import PREFIX
-from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
 from spiderling.base.terminal import NUMBERS, count_of
 from spiderling.base.urls import MAX_SHARDS
 from spiderling.jobdir.as_text import summary_rows
@@ -35,23 +33,6 @@ MAX_DEATHS = 3  # times that a process is started again within DEATHS_S; chosen:
 DEATHS_S = 3600.0  # seconds; chosen: a crawl of weeks may lose a process now and then
 
 
-class Machine(NamedTuple):
-    """What all shards on a machine share."""
-
-    cores: int
-    memory_bytes: int
-
-
-class Share(NamedTuple):
-    """What one shard may take of its machine: values of the options of the same names."""
-
-    workers: int
-    dedup_bytes: int
-
-    def settings(self) -> dict[str, str]:
-        return {f"{PREFIX}{name.upper()}": f"{value}" for name, value in self._asdict().items()}
-
-
 def shards_for(cores: int) -> int:
     """The number of shards that *cores* call for; 1: one process is enough.
 
@@ -59,50 +40,6 @@ def shards_for(cores: int) -> int:
     [1, 1, 1, 2, 10]
     """
     return min(MAX_SHARDS, max(1, cores // CORES_A_SHARD))
-
-
-def divide(options: Options, given: Collection[str], shards: int, machine: Machine) -> list[Share]:
-    """The share of each of *shards* on one *machine*; the *given* options hold for each shard as they are.
-
-    Raises BadInput if what was given is more than the machine has, taken by all.
-    """
-    _refuse_excess(options, given, shards, machine)
-    workers = min(max(shards, machine.cores - shards), MAX_WORKERS * shards)
-    part = Share(workers=0, dedup_bytes=max(MIN_FILTER_BYTES, machine.memory_bytes // 4 // shards))
-    own = {name: getattr(options, name) for name in part._fields if name in given}
-    return [
-        part._replace(**{"workers": workers // shards + (shard < workers % shards), **own}) for shard in range(shards)
-    ]
-
-
-def _refuse_excess(options: Options, given: Collection[str], shards: int, machine: Machine) -> None:
-    """One text worker a shard is the least, so it is never too many."""
-    max_workers = max(1, machine.cores // shards - 1)
-    if "workers" in given and options.workers > max_workers:
-        raise BadInput(
-            f"{PREFIX}WORKERS is {options.workers} for each of {shards} shards, but main processes and text workers "
-            f"together should be at most the {machine.cores} cores of this machine. Give at most {max_workers}, "
-            "or none."
-        )
-    if "dedup_bytes" in given and options.dedup_bytes * shards > machine.memory_bytes:
-        raise BadInput(
-            f"{PREFIX}DEDUP_BYTES is {options.dedup_bytes} for each of {shards} shards: together that takes "
-            f"{options.dedup_bytes * shards / 1e9:,.1f} GB, and this machine has {machine.memory_bytes / 1e9:,.1f} GB. "
-            f"Give at most {machine.memory_bytes // shards}, or none."
-        )
-
-
-def describe(shares: Sequence[Share], machine: Machine) -> str:
-    """What each shard gets, as part of a sentence."""
-    workers = sorted({share.workers for share in shares})
-    some = shares[0]
-    processes = sum(share.workers + 1 for share in shares)
-    too_many = f" ({processes} main processes and text workers, more than cores)" if processes > machine.cores else ""
-    return (
-        f"{count_of(len(shares), 'shard')} on {count_of(machine.cores, 'core')}{too_many}; each has "
-        f"{' or '.join(map(str, workers))} text worker{'' if workers == [1] else 's'}, "
-        f"{some.dedup_bytes / 1e6:,.0f} MB to know near-duplicates by"
-    )
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -119,12 +56,6 @@ def worst(codes: Iterable[int]) -> int:
 def may_start_again(deaths: Sequence[float]) -> bool:
     """Whether a process that died at these times, the last of which is now, is started again."""
     return sum(deaths[-1] - death < DEATHS_S for death in deaths) <= MAX_DEATHS
-
-
-def given_among(settings: Mapping[str, object]) -> set[str]:
-    """The options of a share that the user has given; 0 stands for a default."""
-    names = {name: settings.get(f"{PREFIX}{name.upper()}") for name in Share._fields}
-    return {name for name, value in names.items() if value is not None and str(value).strip() not in ("", "0")}
 
 
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when the thread that has started it ends

@@ -105,7 +105,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         running.until(lambda: " waiting; 2 shards at work" in running.output())
         paused = running.stop(signal.SIGINT)
         assert paused.code == 0 and paused.lines("The crawl of all shards in", "was paused; the same command goes on")
-        assert paused.lines("Starting the crawl in", "2 shards on", "text worker", "near-duplicates")
+        assert paused.lines("Starting the crawl in", "2 shards on")
         assert not processes_of(tmp_path) and not socket.exists()
         control.write_text("pause: false")
         ended = crawl.start(SHARDS="auto").wait()
@@ -209,8 +209,6 @@ def test_what_is_no_scrapy_crawl_starts_none(shards, said):
     [
         ({"SHARDS": "auto", "CLUSTER": "redis://127.0.0.1/0"}, "give no SPIDERLING_CLUSTER, or give a number"),
         ({"SHARDS": "many"}, "SPIDERLING_SHARDS is 'many'; it must be a whole number, such as 20, 500k or 2.5M."),
-        ({"SHARDS": "2", "WORKERS": "200"}, "SPIDERLING_WORKERS is 200 for each of 2 shards"),
-        ({"SHARDS": "2", "DEDUP_BYTES": "9000000000000000"}, "SPIDERLING_DEDUP_BYTES is 9000000000000000 for each"),
         ({"SHARDS": "2", "CLUSTER": "redis://127.0.0.1:1/0"}, "SPIDERLING_CLUSTER_KEY_FILE is missing"),
         ({"SHARDS": "2", "CLUSTER": "localhost:6379"}, "no address of a Redis"),
         ({"SHARDS": "2", "CLUSTER": "nonsense", "CLUSTER_KEY_FILE": "{key}"}, "no address of a Redis"),

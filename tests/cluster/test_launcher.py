@@ -1,4 +1,4 @@
-"""All shards on one machine: what each takes of it, how each is read, and the Redis of their own."""
+"""All shards on one machine: how each is read, and the Redis of their own."""
 
 from __future__ import annotations
 
@@ -8,94 +8,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from needs import needs
 
 import spiderling.extensions.live_page
 from spiderling.base.errors import BadInput
-from spiderling.base.options import MAX_WORKERS, MIN_FILTER_BYTES, Options
 from spiderling.cluster import launcher
 from spiderling.cluster.claims import is_own_socket
 from spiderling.cluster.launcher import (
     DEATHS_S,
     MAX_DEATHS,
     MAX_PATH_BYTES,
-    Machine,
     OwnRedis,
     ShardProcess,
-    describe,
-    divide,
-    given_among,
     may_start_again,
-    shards_for,
     worst,
 )
 from spiderling.cluster.redis_transport import connect
-
-MACHINES = st.builds(Machine, st.integers(1, 512), st.integers(10**9, 10**13))
-SHARDS = st.integers(1, 64)
-
-
-@given(MACHINES)
-def test_shards_and_workers_are_as_many_as_the_cores(machine: Machine) -> None:
-    """But a machine of one core has a main process and a worker, as every crawl has."""
-    shards = shards_for(machine.cores)
-    shares = divide(Options(), (), shards, machine)
-    assert len(shares) == shards
-    assert sum(share.workers + 1 for share in shares) == max(2, machine.cores)
-    assert max(share.workers for share in shares) - min(share.workers for share in shares) <= 1
-    assert shards == 1 or min(share.workers for share in shares) >= 2
-    assert "more than cores" not in describe(shares, machine) or machine.cores == 1
-
-
-@given(MACHINES, SHARDS)
-def test_the_sum_of_the_defaults_is_what_one_crawl_takes(machine: Machine, shards: int) -> None:
-    shares = divide(Options(), (), shards, machine)
-    assert all(share.workers >= 1 for share in shares)
-    assert sum(share.workers for share in shares) == min(max(shards, machine.cores - shards), MAX_WORKERS * shards)
-    assert sum(share.dedup_bytes for share in shares) <= max(machine.memory_bytes // 4, shards * MIN_FILTER_BYTES)
-    Options.from_settings(shares[0].settings())  # each is within its bounds
-
-
-@given(MACHINES, SHARDS, st.integers(1, 256))
-def test_workers_that_were_given_hold_or_are_refused(machine: Machine, shards: int, workers: int) -> None:
-    options = Options(workers=workers)
-    try:
-        shares = divide(options, {"workers"}, shards, machine)
-    except BadInput:
-        assert workers > 1 and shards * (workers + 1) > machine.cores
-    else:
-        assert workers == 1 or shards * (workers + 1) <= machine.cores
-        assert {share.workers for share in shares} == {workers}
-
-
-def test_memory_that_was_given_fits_all_together() -> None:
-    machine = Machine(8, 4 * 10**9)
-    assert divide(Options(dedup_bytes=10**9), {"dedup_bytes"}, 4, machine)[3].dedup_bytes == 10**9
-    with pytest.raises(BadInput, match=r"for each of 4 shards: together .* Give at most 1000000000, or none\."):
-        divide(Options(dedup_bytes=10**9 + 1), {"dedup_bytes"}, 4, machine)
-
-
-def test_an_option_of_zero_is_not_given() -> None:
-    settings = {"SPIDERLING_WORKERS": "0", "SPIDERLING_DEDUP_BYTES": 7 * 10**6, "SPIDERLING_SHARDS": None}
-    assert given_among(settings) == {"dedup_bytes"}
-    share = divide(Options(dedup_bytes=7 * 10**6), {"dedup_bytes"}, 3, Machine(9, 10**10))[0]
-    assert share.settings()["SPIDERLING_DEDUP_BYTES"] == "7000000" and share.workers == 2
-
-
-@pytest.mark.parametrize(
-    ("shards", "cores", "said"),
-    [
-        (5, 16, "5 shards on 16 cores; each has 2 or 3 text workers, 3,200 MB to know near-duplicates by"),
-        (4, 2, "4 shards on 2 cores (8 main processes and text workers, more than cores); each has 1 text worker, "
-               "4,000 MB to know near-duplicates by"),
-    ],
-)  # fmt: skip
-def test_what_is_told(shards: int, cores: int, said: str) -> None:
-    machine = Machine(cores, 64 * 10**9)
-    assert describe(divide(Options(), (), shards, machine), machine) == said
-
 
 def test_the_worst_exit_code() -> None:
     assert [worst(codes) for codes in ([], [0, 3, 0], [3, 1], [0, 2], [0, -9, 3])] == [0, 3, 1, 1, 1]

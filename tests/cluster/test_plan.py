@@ -21,7 +21,6 @@ from spiderling.spiders.spiderling import SpiderlingSpider
 @pytest.fixture(autouse=True)
 def sixteen_cores(monkeypatch):
     monkeypatch.setattr(command, "usable_cores", lambda: 16)
-    monkeypatch.setattr(command, "memory_bytes", lambda: 64 * 10**9)
 
 
 def plan(directory: Path, wanted: int, arguments: dict[str, str] | None = None, **settings):
@@ -55,14 +54,12 @@ def test_who_starts_all_shards(settings, wanted):
 
 
 def test_auto_starts_what_the_cores_call_for(tmp_path):
-    made = plan(tmp_path / "cs", 0, PAGE="127.0.0.1:8580", DEDUP_BYTES=77000000)
+    made = plan(tmp_path / "cs", 0, PAGE="127.0.0.1:8580")
     assert len(made.settings) == 5
-    assert [one["SPIDERLING_WORKERS"] for one in made.settings] == ["3", "2", "2", "2", "2"]
     for one in made.settings:
         assert (one["SPIDERLING_SHARDS"], one["JOBDIR"]) == ("5", str(tmp_path / "cs"))
-        assert one["SPIDERLING_DEDUP_BYTES"] == "77000000"
     assert ["SPIDERLING_PAGE" in one for one in made.settings] == [False, True, True, True, True]
-    assert made.words.startswith(f"Starting the crawl in {tmp_path / 'cs'}: 5 shards on 16 cores; each has 2 or 3 text")
+    assert made.words.startswith(f"Starting the crawl in {tmp_path / 'cs'}: 5 shards on 16 cores. Each logs")
     assert made.command[-3:] == ["--logfile=", "--pidfile=", "--profile="]
 
 

@@ -196,8 +196,8 @@ class Options:
     models: str = _option("", "Directories with language models, separated by ':', searched before the bundled ones.")
     workers: int = _option(
         0,
-        "Text worker processes; 0: one less than the cores that may be used, or than a shard's part of them, at least 1; "
-        "for archives as many.",
+        "Text worker processes; 0: one less than the cores that may be used, or than a shard's part of them, at "
+        "least 1; for archives as many.",
         low=0,
         high=MAX_WORKERS,
     )

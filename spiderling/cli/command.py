@@ -23,7 +23,7 @@ from scrapy.addons import AddonManager
 from scrapy.commands import BaseRunSpiderCommand, ScrapyCommand
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
-from scrapy.settings import BaseSettings, Settings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
@@ -43,6 +43,7 @@ from spiderling.base.terminal import (
 from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of, progress_s
 from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
+from spiderling.jobdir.directory import PAGE_TOKEN
 
 if TYPE_CHECKING:
     from spiderling.cluster.launcher import LaunchPlan
@@ -333,7 +334,7 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
 _SHARDS = f"{PREFIX}SHARDS"
 _CLUSTER = f"{PREFIX}CLUSTER"
 _PAGE = f"{PREFIX}PAGE"
-_OF_THE_LAUNCHER = ("--logfile=", "--pidfile=", "--profile=")
+_OF_THE_LAUNCHER = ("--pidfile=", "--profile=")
 """Flags of the command that hold for the process that starts the shards."""
 
 
@@ -385,13 +386,18 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
     require("cluster")
     if settings.getdict("FEEDS"):
         raise BadInput("-o and -O are for a crawl without shards; of one with shards scrapy export writes such files.")
-    common = {"JOBDIR": str(directory), _SHARDS: str(shards)}
+    getattr(spider, "prepare", lambda: None)()  # a mistake in the seeds is told once
+    common = {"JOBDIR": str(directory), _SHARDS: str(shards), "LOG_FILE_APPEND": "True"}
+    if (settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["project"]:  # else it holds for them too
+        common["LOG_LEVEL"] = "WARNING"
     each = [common] + (shards - 1) * [{**common, _PAGE: ""}]  # the live page of one shard shows all of them
-    verb = "Resuming" if begun else "Starting"
+    place = directory.resolve()
     words = (
-        f"{verb} the crawl in {directory.resolve()}: {count_of(shards, 'shard')} on {cores}. Each logs to its own crawl.log; its "
-        "warnings and errors stand here too"
+        f"{'Resuming' if begun else 'Starting'} the crawl in {place}: {count_of(shards, 'shard')} on {cores}. "
+        "Each logs to its own crawl.log; its warnings and errors stand here too"
     )
+    if options.page:
+        words += f". The live page: {options.page} (the token for its controls is in {place}/shard-*/{PAGE_TOKEN})"
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]
     return LaunchPlan(command, directory, each, words, progress_s(settings))
 

@@ -12,7 +12,7 @@ import signal
 import tempfile
 import time
 from asyncio import create_subprocess_exec
-from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from asyncio.subprocess import DEVNULL, Process
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -173,71 +173,6 @@ class OwnRedis:
 
 logger = logging.getLogger(__name__)
 
-FORMAT = "%(levelname)s %(name)s: %(message)s"  # LOG_FORMAT of a shard
-_RECORD = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) ([\w.]+): (.*)")
-_NAMED = re.compile(r"This is shard (\d+) of \d+, at Redis ")  # what cluster/shard.py logs when its crawl is open
-_LIVE_PAGE = "spiderling.extensions.live_page"
-"""The logger that says where the live page is, which the user wants to know."""
-_LINE_BYTES = 1 << 24  # bytes of the longest line that is logged; chosen: far more than a person reads
-SAME_S = 10.0  # seconds in which several shards log the same for one reason; chosen: more than one round of each
-
-
-class ShardProcess:
-    """A process that runs one shard, from its start to its end: it says which it is, and what went wrong.
-
-    A shard logs to its own ``crawl.log``.  What it also says on standard error is read here.  All but its records of
-    the level INFO are logged once more by this process; of those, where its live page is.
-    """
-
-    process: Process
-
-    def __init__(self, lately: dict[tuple[int, str], float]) -> None:
-        """*lately*: the records that any shard of the crawl has just logged, which no other one logs again."""
-        self.name = "a shard"  # its number, when it is known
-        self._lately = lately
-        self._level = logging.INFO  # of the record whose lines are read; NOTSET if another shard has just logged it
-
-    async def start(self, command: Sequence[str]) -> None:
-        self.process = await start_child(command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, limit=_LINE_BYTES)
-
-    async def ended(self) -> int:
-        """Read what it says until it ends; returns its exit code, or -N if the signal N has killed it."""
-        stream = self.process.stdout
-        assert stream is not None
-        while not stream.at_eof():
-            with suppress(ValueError):  # a line that is too long is left out
-                if line := await stream.readline():
-                    self.take(line.decode("utf-8", "replace").rstrip("\n"))
-        return await self.process.wait()
-
-    def take(self, line: str) -> None:
-        """One line of its output, without its end."""
-        record = _RECORD.match(line)
-        if record is not None:
-            self._level = int(logging.getLevelName(record[1]))
-            if named := _NAMED.match(record[3]):
-                self.name = f"shard {named[1]}"
-            is_logged = self._level != logging.INFO or record[2] == _LIVE_PAGE
-            if is_logged and not self._log_once(self._level, record[3]):
-                self._level = logging.NOTSET
-        elif self._level not in (logging.INFO, logging.NOTSET):  # it belongs to the record before
-            logger.log(self._level, "%s: %s", self.name, line)
-        elif self._level == logging.INFO and line and not line[0].isspace():  # something else has written it
-            self._log_once(logging.WARNING, line)
-
-    def _log_once(self, level: int, text: str) -> bool:
-        """Log *text* if no shard has just done that; returns whether it was logged."""
-        now = time.monotonic()
-        for known, logged_at in list(self._lately.items()):
-            if now - logged_at >= SAME_S:
-                del self._lately[known]
-        is_new = (level, text) not in self._lately
-        if is_new:
-            self._lately[level, text] = now
-            logger.log(level, "%s: %s", self.name, text)
-        return is_new
-
-
 _PASSED_ON = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 """What the shards get at the first signal that ends the crawl, the second, and each later one.  They finish what is
 under way at the first, not at the second."""
@@ -286,8 +221,7 @@ class _Launcher:
     def __init__(self, plan: LaunchPlan, redis: OwnRedis) -> None:
         self._plan = plan
         self._redis = redis
-        self._lately: dict[tuple[int, str], float] = {}
-        self._running: set[ShardProcess] = set()
+        self._running: set[Process] = set()
         self._signals = 0
         self._has_failed = False
         self._pages: int | None = None  # of all shards when the last line was made
@@ -321,20 +255,19 @@ class _Launcher:
         self._signals += 1
         for shard in self._running:
             with suppress(ProcessLookupError):
-                shard.process.send_signal(number)
+                shard.send_signal(number)
 
     async def _keep(self, settings: Mapping[str, str]) -> int:
         """Run one shard, and again if something has killed it; returns its exit code."""
         deaths: list[float] = []
-        own = {**settings, "SPIDERLING_CLUSTER": self._redis.url, "LOG_FORMAT": FORMAT, "LOG_FILE": ""}
+        own = {**settings, "SPIDERLING_CLUSTER": self._redis.url}
         command = [*self._plan.command, *(part for name, value in own.items() for part in ("-s", f"{name}={value}"))]
         while not self._signals:
-            shard = ShardProcess(self._lately)
-            await shard.start(command)
+            shard = await start_child(command, stdin=DEVNULL)
             self._running.add(shard)
             if self._signals:  # it was being started meanwhile
-                shard.process.terminate()
-            code = await shard.ended()
+                shard.terminate()
+            code = await shard.wait()
             self._running.discard(shard)
             if code >= 0:
                 return code
@@ -342,9 +275,9 @@ class _Launcher:
                 break
             deaths.append(time.monotonic())
             if not may_start_again(deaths):
-                logger.error("%s was %s too often in an hour and is not started again", shard.name, how_ended(code))
+                logger.error("A shard was %s too often in an hour and is not started again", how_ended(code))
                 return code
-            logger.warning("%s was %s; it is started again", shard.name, how_ended(code))
+            logger.warning("A shard was %s; it is started again", how_ended(code))
         return 0
 
     async def _keep_redis(self) -> None:

@@ -126,6 +126,25 @@ class Rounds:
         await self._transport.close()
 
 
+class _Named(logging.Formatter):
+    """The lines of another formatter behind a *name*."""
+
+    def __init__(self, name: str, other: logging.Formatter) -> None:
+        super().__init__()
+        self._name = name
+        self._other = other
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._name + self._other.format(record)
+
+
+def _name_lines(name: str) -> None:
+    """Put *name* before each line for people, beside which those of other shards may stand; crawl.log has none yet."""
+    for handler in logging.getLogger().handlers:
+        if handler.formatter is not None:
+            handler.setFormatter(_Named(name, handler.formatter))
+
+
 class Shard:
     """``begin`` follows when the crawl is open, ``close`` in any case.
 
@@ -145,6 +164,7 @@ class Shard:
         self._claim.take(read_key(options.cluster_key_file, options.cluster))
         self._claim.begin_keeping()
         self.number = self._claim.shard
+        _name_lines(f"shard {self.number}: ")
         self.directory = self._claim.directory
         self.options = replace(options, durability="full")
         """Those of its crawl: what it says to have taken, its sender forgets for good."""

@@ -90,6 +90,8 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
         assert [one.code for one in ended] == [0, 0], ended
         for one in ended:
             assert one.lines("is finished.") and not one.lines("ERROR") and "Traceback" not in one.output
+        said = {line[:9] for one in ended for line in one.output.splitlines() if "is finished." in line}
+        assert said == {"shard 0: ", "shard 1: "}, "each line names who says it"
         found = documents(tmp_path / "cs")
         assert sorted(found) == [0, 1] and all(found.values()), "both had something to do"
         assert kept(tmp_path / "cs") == sorted(alone.digests())

@@ -60,7 +60,8 @@ def test_auto_starts_what_the_cores_call_for(tmp_path):
         assert (one["SPIDERLING_SHARDS"], one["JOBDIR"]) == ("5", str(tmp_path / "cs"))
     assert ["SPIDERLING_PAGE" in one for one in made.settings] == [False, True, True, True, True]
     assert made.words.startswith(f"Starting the crawl in {tmp_path / 'cs'}: 5 shards on 16 cores. Each logs")
-    assert made.command[-3:] == ["--logfile=", "--pidfile=", "--profile="]
+    assert made.command[-2:] == ["--pidfile=", "--profile="]
+    assert {one["LOG_LEVEL"] for one in made.settings} == {"WARNING"}
 
 
 def test_a_crawl_that_has_begun_keeps_its_number(tmp_path):

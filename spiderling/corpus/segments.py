@@ -149,15 +149,11 @@ class Frame(NamedTuple):
     length: int  # compressed bytes, from byte *offset* of the file on
 
 
-class Torn(DamageError):
-    """A segment breaks off in the middle of a frame."""
-
-
 def frames(path: Path, length: int, start: int = 0, max_bytes: float = math.inf) -> Iterator[Frame]:
     """The frames between bytes *start* and *length* of a segment.
 
     Raises DamageError if a frame does not match its checksum (zstd's content checksum, gzip's CRC) or holds more than
-    *max_bytes*, Torn if one breaks off.
+    *max_bytes*, or breaks off.
     """
     is_gzip = path.suffix == ".gz"
     offset = begin = start
@@ -172,7 +168,7 @@ def frames(path: Path, length: int, start: int = 0, max_bytes: float = math.inf)
                 while not unpacker.eof:
                     piece = piece or file.read(min(length - offset, _PIECE_BYTES))
                     if not piece:
-                        raise Torn(f"{path} ends before its recorded length, or in the middle of a frame.")
+                        raise DamageError(f"{path} ends before its recorded length, or in the middle of a frame.")
                     data += unpacker.decompress(piece)
                     if len(data) > max_bytes:
                         raise DamageError(f"{path} is damaged in the frame at byte {begin:,}: it has no end.")

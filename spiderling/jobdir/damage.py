@@ -59,7 +59,7 @@ from spiderling.frontier.strategy import LinkingPage
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment, counts_under
-from spiderling.jobdir.state_reader import damaged_log, has_torn_commit, queues_by_host, read_note
+from spiderling.jobdir.state_reader import queues_by_host, read_note
 from spiderling.languages.registry import spell_out
 
 _MAX_NAMED = 5
@@ -84,11 +84,6 @@ def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[s
     *compared* gets a line for each kind of thing that was compared, or could not be, with the reason.
     """
     compared = [] if compared is None else compared
-    if not crawl.holder:  # a running crawl writes to the log
-        if damage := damaged_log(crawl.database):
-            yield damage
-        elif has_torn_commit(crawl.database):
-            compared.append("not compared: the last commit in SQLite's log, which a kill or power cut left torn")
     crawl.connection.looks = False
     told = [*damaged_rows(crawl.connection)]
     yield from told
@@ -374,7 +369,7 @@ def _is_whole(jobdir: Jobdir) -> bool:
     """Whether the state is sound and knows all segments."""
     try:
         known = recorded_segments(jobdir.database)
-        if known is None or any(beyond(jobdir.path, known, None)) or damaged_log(jobdir.database):
+        if known is None or any(beyond(jobdir.path, known, None)):
             return False
         with closing(Inspection(jobdir.path)) as crawl:
             return not any(problems(crawl))

@@ -1,8 +1,8 @@
 """The directory that holds a crawl: its layout, its lock, and which directories are refused.
 
-Surplus is bytes in ``corpus/``, ``links/`` and ``warc/`` that the state does not know; it is cut, refused or set aside.
-A kill leaves the bytes of one checkpoint that was written and not committed; only these are cut away.  A power cut may
-leave them, and the commit of them, in parts; then they go to ``aside/``.  More may have been acknowledged: the state is
+Surplus is bytes in ``corpus/``, ``links/`` and ``warc/`` that the state does not know; it is set aside or refused.  A
+kill or power cut leaves the bytes of one checkpoint that was written and not committed; these go to ``aside/``.  More
+may have been acknowledged: the state is
 an older one, lost its write-ahead log, or is gone.  Then the crawl does not begin, or moves the surplus to ``aside/``
 if it was told to.  A file stays as it is if no crawl would give it its name.  It also stays if it holds nothing that a
 crawl writes, unless this crawl would write to its name next.  All is judged before the state is opened, since SQLite
@@ -24,13 +24,13 @@ from typing import IO, NamedTuple
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.base.files import sync_directory
 from spiderling.base.option_values import PREFIX
-from spiderling.corpus.segments import Torn, frames, number_of, refuse_lost
+from spiderling.corpus.segments import frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
 from spiderling.frontier.storage.state_file import log_of, usable_version, version_of, what_to_do
 from spiderling.frontier.storage.tables import whole_rows
 from spiderling.jobdir.inspection import parts_in
-from spiderling.jobdir.state_reader import SoundConnection, damaged_log, has_torn_commit
+from spiderling.jobdir.state_reader import SoundConnection
 
 ASIDE = "aside"  # directory beside the segments of a kind, for what was set aside
 KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
@@ -48,8 +48,6 @@ class Surplus(NamedTuple):
     size: int
     documents: int  # whole documents in the surplus
     is_one_batch: bool  # whether it is what one checkpoint wrote, or a part of that
-    is_damaged: bool = False
-    """Whether it holds bytes that no kill leaves: of a batch that was not synced before a power cut, or not ours."""
 
     @property
     def number(self) -> int:
@@ -80,13 +78,10 @@ def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> 
     for row in known:
         refuse_lost(directory / row.kind / row.name, row.length_bytes)
     found = list(beyond(directory, known, prefix))
-    damage = damaged_log(database) if found else ""
-    is_last = has_log and not damage and is_unfinished(found, known)
-    is_cut = is_last and not moves and not has_torn_commit(database) and not any(s.is_damaged for s in found)
-    if found and not is_last and not moves:
-        why = damage or f"the state {database} is older than it, or lost its log, or somebody put it there"
+    if found and not moves and not (has_log and is_unfinished(found, known)):
         raise JobdirError(
-            f"{directory} holds {_describe(found)} that its state does not know: {why}. Nothing was changed. Take away "
+            f"{directory} holds {_describe(found)} that its state does not know: the state {database} is older than "
+            "it, or lost its log, or somebody put it there. Nothing was changed. Take away "
             f"what is not the crawl's, make a state of all that is there with `scrapy inspect {directory} --rebuild`, "
             f"put back the newest copy of {database.parent}, or go on with -s {PREFIX}SURPLUS=aside: that moves this "
             f"text to {ASIDE}/, and its pages are fetched again."
@@ -95,10 +90,10 @@ def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> 
     def settle() -> list[str]:
         try:
             for surplus in found:
-                (_cut if is_cut else set_aside)(surplus)
+                set_aside(surplus)
         except OSError as error:
-            raise JobdirError(f"{error.filename} cannot be moved or cut back: {error.strerror}.") from error
-        return [f"{_describe(found)}, which the state did not know, went to {ASIDE}/"] if found and not is_cut else []
+            raise JobdirError(f"{error.filename} cannot be set aside: {error.strerror}.") from error
+        return [f"{_describe(found)}, which the state did not know, went to {ASIDE}/"] if found else []
 
     return settle
 
@@ -107,7 +102,7 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
     """The segments that the state at *database* records; None if the file is missing or is no state.
 
     Nothing is written.  Each row is compared with its checksum, since what segments hold beyond the recorded lengths
-    may be cut off.  Raises JobdirError if the file is damaged.
+    is set aside.  Raises JobdirError if the file is damaged.
     """
     if version_of(database) is None:
         return None
@@ -123,7 +118,7 @@ def undo(directory: Path, database: Path, prefix: str) -> None:
     with suppress(SpiderlingError, OSError):
         known = recorded_segments(database)
         found = [] if known is None else list(beyond(directory, known, prefix))
-        if known is not None and is_unfinished(found, known) and not any(surplus.is_damaged for surplus in found):
+        if known is not None and is_unfinished(found, known):
             for surplus in found:
                 _cut(surplus)
 
@@ -220,7 +215,6 @@ def _measure(path: Path, start: int, size: int) -> Surplus:
     documents = 0
     is_ended = False
     is_one_batch = True
-    is_damaged = False
     is_corpus = path.parent.name == "corpus"
     is_archive = path.parent.name == "warc"
     try:
@@ -229,10 +223,9 @@ def _measure(path: Path, start: int, size: int) -> Surplus:
             is_ended = ends_batch(frame.data) if is_archive else True
             documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
             whole = frame.offset + frame.length
-    except StorageError as error:
+    except StorageError:
         is_one_batch = is_one_batch and not is_ended
-        is_damaged = not isinstance(error, Torn)
-    return Surplus(path, start, whole, size, documents, is_one_batch, is_damaged)
+    return Surplus(path, start, whole, size, documents, is_one_batch)
 
 
 def _cut(surplus: Surplus) -> None:

@@ -350,25 +350,16 @@ def test_the_check_finds_a_segment_that_lost_text(job):
     assert any("ends before its recorded length" in line for line in told(job)["check"])
 
 
-def test_the_check_says_what_it_compared_and_what_it_could_not(job):
-    """What lies behind a recorded length, or has no record, is no damage: a kill leaves it."""
-    compared: list[str] = []
-    segment = min(job.glob("corpus/*.zst"))
-    size = segment.stat().st_size
-    with segment.open("ab") as file:
+def test_text_behind_a_recorded_length_or_without_a_record_is_no_damage(job):
+    """A kill leaves it."""
+    with min(job.glob("corpus/*.zst")).open("ab") as file:
         file.write(b"seven..")
     (job / "corpus/another.prevert.zst").write_bytes(b"")
     with closing(Inspection(job)) as crawl:
-        assert list(problems(crawl, compared)) == []
-    said = "\n".join(compared)
-    assert f"corpus: 1 segments, {size:,} bytes, 2 documents" in said
-    assert "links: 1 files, " in said and "warc: 1 files, " in said
-    assert "not compared: 7 bytes of corpus/cs-00001.prevert.zst behind its recorded length" in said
-    assert "not compared: corpus/another.prevert.zst, which the state does not name" in said
+        assert list(problems(crawl)) == []
     change(job, 'UPDATE meta SET value = replace(value, \'"trail": "full"\', \'"trail": "off"\')')
     with closing(Inspection(job)) as crawl:
-        list(problems(crawl, compared))
-    assert "not compared: ends of URLs with the trail, which is off" in compared
+        assert not any("trail" in line and "ended" in line for line in problems(crawl))
 
 
 def test_every_frame_that_is_written_has_a_checksum(made, tmp_path):

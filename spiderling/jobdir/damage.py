@@ -38,7 +38,7 @@ from spiderling.base.terminal import Meter, with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
 from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.links import LinkLine, read_links
-from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_texts, frames
+from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import CLOSED_STATES
@@ -78,27 +78,22 @@ _FACTS = {"encoding": "enc_detected", "declared": "enc_declared", "file": "file_
 _Item = TypeVar("_Item")
 
 
-def problems(crawl: Inspection, compared: list[str] | None = None) -> Iterator[str]:
-    """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once.
-
-    *compared* gets a line for each kind of thing that was compared, or could not be, with the reason.
-    """
-    compared = [] if compared is None else compared
+def problems(crawl: Inspection) -> Iterator[str]:
+    """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once."""
     crawl.connection.looks = False
     told = [*damaged_rows(crawl.connection)]
     yield from told
     crawl.connection.looks = True
-    compared.append("checksums of the state's rows, and how many there are")
     for part in (_books, _sums, _trail, _corpus, _check_others):
         try:
-            yield from part(crawl, compared)
+            yield from part(crawl)
         except SpiderlingError as error:  # damage to what it reads; the other parts may say more
             if not any(str(error) in sentence for sentence in told):
                 told.append(str(error))
                 yield str(error)
 
 
-def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
+def _books(crawl: Inspection) -> Iterator[str]:
     ends = counts_under("end", crawl.counts).total()
     discovered = crawl.counts["discovered"]
     waiting = crawl.counts["waiting"]
@@ -114,7 +109,6 @@ def _books(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     wrong += [f"host {host}, which is unknown" for host in queues if host not in names]
     if wrong:
         yield f"{len(wrong)} hosts have other queues than they count: {_list(wrong)}"
-    compared.append(f"queues of {len(names):,} hosts, {sum(queues.values()):,} URLs")
 
 
 def _lengths(crawl: Inspection) -> dict[int, tuple[int, int]]:
@@ -123,7 +117,7 @@ def _lengths(crawl: Inspection) -> dict[int, tuple[int, int]]:
     return {row["id"]: (row["waiting"], row["parked"]) for row in rows}
 
 
-def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
+def _sums(crawl: Inspection) -> Iterator[str]:
     """The sums over all hosts are the totals of the crawl, and each discovered URL has its key."""
     columns = ("pages", "documents", "words", "downloaded_bytes", "kept_bytes")
     sums = ", ".join(f"coalesce(sum({column}), 0) AS {column}" for column in columns)
@@ -135,17 +129,15 @@ def _sums(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     discovered = crawl.counts["discovered"]
     if keys != discovered:
         yield f"{discovered} URLs were discovered, but the keys of {keys} are known"
-    compared.append(f"sums of all hosts with the totals; {keys:,} keys of URLs with the number discovered")
 
 
 def _seen_keys(crawl: Inspection) -> NDArray[np.int64]:
     return np.unique(np.frombuffer(b"".join(row["keys"] for row in crawl.rows("SELECT keys FROM seen")), np.int64))
 
 
-def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
+def _trail(crawl: Inspection) -> Iterator[str]:
     """The trail, if it was kept from the beginning on, has an end for each URL that ended."""
     if crawl.options.trail == "off":
-        compared.append("not compared: ends of URLs with the trail, which is off")
         return
     reasons: Counter[str] = Counter()
     keys: set[int] = set()
@@ -161,8 +153,7 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
     parked = sum(parked for _, parked in _lengths(crawl).values())
     if reasons.total() + purged + parked < counted.total():
-        compared.append("not compared: ends of URLs with the trail, which was switched on later")
-        return
+        return  # it was switched on later
     kept = Reason.KEPT.value
     if reasons[kept] != counted[kept]:
         yield f"{counted[kept]} URLs were kept by the counts, {reasons[kept]} by the trail"
@@ -171,7 +162,6 @@ def _trail(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     for reason in sorted((counted.keys() | reasons.keys()) - told):
         if counted[reason] != reasons[reason]:
             yield f"{counted[reason]} URLs ended as {reason} by the counts, {reasons[reason]} by the trail"
-    compared.append(f"{reasons.total():,} ends of URLs in the trail with the counts of each reason")
 
 
 def _find_miscounts(segments: Iterable[Segment], what: str, count: Callable[[Segment], int]) -> Iterator[str]:
@@ -186,7 +176,7 @@ def _find_miscounts(segments: Iterable[Segment], what: str, count: Callable[[Seg
             yield f"{segment.path.name} holds {number} {what}, not {segment.entries}"
 
 
-def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
+def _corpus(crawl: Inspection) -> Iterator[str]:
     """Every segment can be read to its recorded length, and holds its documents once, with known digests."""
     known = {key for row in crawl.rows("SELECT keys FROM digest") for key in unpack_keys(row["keys"])}
     seen: Counter[tuple[str, str]] = Counter()
@@ -207,9 +197,8 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
                     strange.append(key)
         return number
 
-    segments = crawl.segments("corpus")
     with closing(Meter("documents of the corpus", crawl.counts["total/documents"])) as meter:
-        yield from _find_miscounts(segments, "documents", count)
+        yield from _find_miscounts(crawl.segments("corpus"), "documents", count)
     twice = sum(number > 1 for number in seen.values())
     if twice:
         yield f"{twice} documents stand in the corpus more than once"
@@ -223,28 +212,12 @@ def _corpus(crawl: Inspection, compared: list[str]) -> Iterator[str]:
     unknown = len(ids) - int(np.isin(ids & hashes, _seen_keys(crawl) & hashes).sum())
     if unknown and not read_note(crawl.meta, "from_archives", False):
         yield f"the URLs of {unknown} documents are not among those that were discovered"
-    lengths = {segment.path.name: segment.length for segment in segments}
-    size = sum(lengths.values())
-    compared.append(f"corpus: {len(lengths):,} segments, {size:,} bytes, {seen.total():,} documents, and their digests")
-    compared.extend(_find_unacknowledged(crawl, lengths))
 
 
-def _find_unacknowledged(crawl: Inspection, lengths: Mapping[str, int]) -> Iterator[str]:
-    """Text in the corpus that was never acknowledged: no damage, but the user should know."""
-    for path in sorted(crawl.directory.glob(f"corpus/*{SUFFIX}")):
-        more = path.stat().st_size - lengths.get(path.name, 0)
-        if path.name not in lengths:
-            yield f"not compared: corpus/{path.name}, which the state does not name"
-        elif more > 0:
-            yield f"not compared: {more:,} bytes of corpus/{path.name} behind its recorded length"
-
-
-def _check_others(crawl: Inspection, compared: list[str]) -> Iterator[str]:
+def _check_others(crawl: Inspection) -> Iterator[str]:
     """Every other segment can be read to its recorded length, and holds as many entries as were written."""
     for kind in ("links", "warc"):
-        segments = crawl.segments(kind)
-        compared.append(f"{kind}: {len(segments):,} files, {sum(segment.entries for segment in segments):,} entries")
-        yield from _find_miscounts(segments, "entries", _entries_in)
+        yield from _find_miscounts(crawl.segments(kind), "entries", _entries_in)
 
 
 def _entries_in(segment: Segment) -> int:

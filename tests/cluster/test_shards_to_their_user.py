@@ -217,11 +217,10 @@ def test_export_and_dedup_take_all_shards(made, tmp_path):
 
 def test_check_looks_at_each_shard(made, copied):
     ended = scrapy("inspect", str(copied), "--check")
-    assert (ended.code, ended.out.splitlines()[0]) == (0, "The crawl is whole."), ended
-    assert sum(line.startswith("  shard-02: ") for line in ended.out.splitlines()) > 3
+    assert (ended.code, ended.out) == (0, "The crawl is whole.\n"), ended
     change(copied / "shard-02", "UPDATE count SET value = value + 1 WHERE key = 'discovered'")
     ended = scrapy("inspect", str(copied), "--check")
-    assert ended.code == 1 and ended.out.startswith("shard-02: ") and "shard-00: " not in ended.out.split("Compared")[0]
+    assert ended.code == 1 and ended.out.startswith("shard-02: ") and "shard-00: " not in ended.out
 
 
 # -- one host, one URL
@@ -282,7 +281,7 @@ def test_a_missing_shard_is_named(copied, tmp_path):
     assert f"{gone} belongs to shard 1 of 3, which is not in" in refused("inspect", copied, "url", f"http://{gone}/")
     exported = scrapy("export", str(copied), "-o", str(tmp_path / "cs.jsonl"))
     assert exported.code == 0 and "shard 1 of 3 is not here" in exported.log
-    assert "  not compared: shard 1 of 3 is not here" in scrapy("inspect", str(copied), "--check").out
+    assert "But shard 1 of 3 is not here." in scrapy("inspect", str(copied), "--check").out
     shutil.rmtree(copied / "shard-02")
     with reading(copied) as crawl:
         assert crawl.note == "shards 1 and 2 of 3 are not here"

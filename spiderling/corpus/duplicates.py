@@ -8,9 +8,7 @@ is pending.
 
 The seen shingles stand in a Bloom filter in memory.  A shingle takes three bits in each of two 64-bit words of one
 line of the processor's cache (a blocked Bloom filter, Putze et al. 2007), so a look-up reads one place of each layer.
-Each layer is as large as all before it together.  It is opened from its beginning on, a little with each document: a
-shingle's place follows from its hash in such a way (`_place`) that the part of the layer before that has the same
-shingles is just full then.  So memory grows by BYTES_PER_SHINGLE for each shingle, without steps.
+A full layer is followed by one that is as large as all before it together, so memory doubles in steps.
 
 A paragraph that is shorter than a shingle has no second one to outvote a chance, so it stands under two hashes.
 
@@ -28,8 +26,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
-from math import log
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,9 +82,8 @@ def digest_key(digest: bytes) -> int:
 
 MAX_SEEN_SHARE = 0.5  # share of a paragraph's shingles above which it is a duplicate (Pomikálek 2011: onion's default)
 FIRST_BYTES = 1 << 23  # size of the first layer where there is room; chosen
-FULL_BYTES_PER_SHINGLE = 1.7
+BYTES_PER_SHINGLE = 1.7
 """Bytes per shingle of a full layer, which takes one new shingle in 330 for seen (chosen by benchmarks/dedup.py)."""
-BYTES_PER_SHINGLE = FULL_BYTES_PER_SHINGLE / log(2)  # bytes per shingle of all layers: their last part is not full yet
 _LARGEST_SHARE = 4  # ``max_bytes`` / the largest layer, so that not much is forgotten at once; chosen
 _MIN_SAMPLED = 8  # paragraphs with fewer shingles are not sampled, because the sample could miss them all; chosen
 _SAMPLE_MASK = np.uint64(6)  # a shingle is in the sample if these two bits of its hash are zero: one in four; chosen
@@ -96,10 +92,6 @@ _OTHER = np.uint64(0xAEF17502108EF2D9)
 """Odd constants of multiplicative hashing: for the bits in a layer, and for the second hash of a shingle."""
 LINE_WORDS = 8  # words of a line of the cache
 _HALF = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
-_PARTS = 256  # straight parts of the curve in `_place`
-_CURVE = ((2.0 ** (np.arange(_PARTS + 1) / _PARTS) - 1) * (1 << 32)).astype(np.uint64)
-_RISE = np.diff(_CURVE)
 
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -121,7 +113,7 @@ class Keys(NamedTuple):
         first = mixed >> np.uint64(48)
         second = (mixed >> _HALF) & np.uint64(0xFFFF)
         apart = (mixed >> np.uint64(29)) & np.uint64(LINE_WORDS - 1)
-        return cls(_place(hashes), apart, bits.take(first.view(np.int64)), bits.take(second.view(np.int64)))
+        return cls(hashes >> _HALF, apart, bits.take(first.view(np.int64)), bits.take(second.view(np.int64)))
 
     def those(self, which: Flags) -> Keys:
         return Keys(self.place[which], self.apart[which], self.first[which], self.second[which])
@@ -136,39 +128,19 @@ def _three_bits() -> Hashes:
     return np.asarray(bits[0] | bits[1] | bits[2], np.uint64)
 
 
-def _place(hashes: Hashes) -> Hashes:
-    """2**32 * (2**u - 1), where u from 0 to 1 follows from the hash.
-
-    By this curve a place at the end of a layer gets half as many shingles as one at its beginning.
-    """
-    part = (hashes >> np.uint64(56)).view(np.int64)
-    along: Hashes = (hashes >> np.uint64(24)) & _LOW
-    along *= _RISE.take(part)
-    along >>= _HALF
-    along += _CURVE.take(part)
-    return along
-
-
 @dataclass(slots=True)
 class Layer:
     """One layer of the filter."""
 
     words: Hashes
-    begin: int = 0  # number of shingles of the whole filter, forgotten ones included, at which the layer was begun
-    at_once: bool = True  # whether it was opened as a whole
     shingles: int = 0  # number of shingles that it was given
     documents: int = 0
     number: int = 0  # place among all layers of the filter, forgotten ones included
 
-    def open_share(self, shingles: int) -> float:
-        """The part that is open when the filter has had so many *shingles*."""
-        return 1.0 if self.at_once else min(1.0, max(0.0, shingles / self.begin - 1))
-
     @property
-    def end(self) -> int:
-        """Number of shingles at which the next layer is begun."""
-        per_shingle = BYTES_PER_SHINGLE if self.begin == 0 or not self.at_once else FULL_BYTES_PER_SHINGLE
-        return self.begin + int(self.words.nbytes / per_shingle)
+    def is_full(self) -> bool:
+        """Whether the next layer is begun."""
+        return self.shingles * BYTES_PER_SHINGLE >= self.words.nbytes
 
     def seen(self, keys: Keys) -> Flags:
         """For each of *keys*, whether it is remembered here."""
@@ -198,7 +170,6 @@ class ShingleFilter:
     max_bytes: int
     layers: list[Layer] = field(default_factory=list)
     forgotten: int = 0  # number of documents whose shingles were forgotten
-    shingles: int = 0  # number of shingles that were remembered, forgotten ones included
 
     @property
     def documents(self) -> int:
@@ -207,19 +178,13 @@ class ShingleFilter:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the open parts of all layers; the system gives memory to nothing else."""
-        return 8 * sum(map(self.open_words, self.layers))
-
-    def open_words(self, layer: Layer) -> int:
-        """Number of words of *layer*, from its first one on, that may not be zero."""
-        lines = 1 + int(layer.open_share(self.shingles) * len(layer.words)) // LINE_WORDS
-        return min(len(layer.words), lines * LINE_WORDS)
+        """Bytes of all layers; the system gives memory to those that were written."""
+        return sum(layer.words.nbytes for layer in self.layers)
 
     @property
     def is_sampling(self) -> bool:
         """Whether only every fourth shingle counts."""
-        whole = sum(map(attrgetter("words.nbytes"), self.layers))  # counting what is open takes longer
-        return 2 * whole > self.max_bytes and 2 * self.bytes > self.max_bytes
+        return 2 * self.bytes > self.max_bytes
 
     def counted(self, found: Shingles) -> Flags:
         """For each of a document's shingles, whether it counts; of longer paragraphs perhaps only a sample."""
@@ -240,26 +205,18 @@ class ShingleFilter:
         """Remember *keys*, those of the new shingles of one document that count."""
         newest = self._open_layer()
         newest.documents += 1
-        is_new = keys.place < newest.open_share(self.shingles) * 2.0**32
-        self.shingles += len(keys.place)
-        if is_new.all():
-            newest.remember(keys)
-        else:
-            newest.remember(keys.those(is_new))
-            self.layers[-2].remember(keys.those(~is_new))
+        newest.remember(keys)
 
     def _open_layer(self) -> Layer:
         largest = self.max_bytes // _LARGEST_SHARE
         if not self.layers:
             self.layers.append(Layer(_zeros(min(FIRST_BYTES, largest))))
         newest = self.layers[-1]
-        if self.shingles >= newest.end:
-            all_bytes = sum(layer.words.nbytes for layer in self.layers)
-            words = _zeros(min(all_bytes, largest))
-            at_once = words.nbytes < all_bytes
-            while self.layers and sum(layer.words.nbytes for layer in self.layers) + words.nbytes > self.max_bytes:
+        if newest.is_full:
+            words = _zeros(min(self.bytes, largest))
+            while self.layers and self.bytes + words.nbytes > self.max_bytes:
                 self.forgotten += self.layers.pop(0).documents
-            self.layers.append(Layer(words, newest.end, at_once, number=newest.number + 1))
+            self.layers.append(Layer(words, number=newest.number + 1))
         return self.layers[-1]
 
 
@@ -439,18 +396,15 @@ class ShingleState:
         May run in a thread.  Raises StorageError, as does `write_index`.
         """
         entries = []
-        shingles = seen.shingles  # before the layers, which may hold more
         with self._saving():
             self._directory.mkdir(exist_ok=True)
             for layer in list(seen.layers):
                 file = f"{layer.number:06d}-{layer.shingles}.zst"
-                entry: dict[str, Any] = {"file": file, "keys": layer.shingles}
-                entry |= {"documents": layer.documents, "begin": layer.begin, "at_once": layer.at_once}
-                entry |= {"words": len(layer.words), "open": seen.open_words(layer)}
+                entry = {"file": file, "keys": layer.shingles, "documents": layer.documents, "words": len(layer.words)}
                 if not (self._directory / file).exists():
-                    _write_layer(self._directory / file, layer.words[: entry["open"]])
+                    _write_layer(self._directory / file, layer.words)
                 entries.append(entry)
-        return {"form": FORM, "shingles": shingles, "layers": entries}
+        return {"form": FORM, "layers": entries}
 
     def write_index(self, seen: ShingleFilter, written: dict[str, Any], covered: Mapping[str, int]) -> None:
         """Make what was *written* the snapshot of *covered* (segment -> bytes); delete the files of older ones."""
@@ -476,7 +430,7 @@ class ShingleState:
             )
             raise ValueError
         layers = [_read_layer(self._directory / entry["file"], entry) for entry in index["layers"]]
-        seen = ShingleFilter(self._max_bytes, layers, int(index["forgotten"]), int(index["shingles"]))
+        seen = ShingleFilter(self._max_bytes, layers, int(index["forgotten"]))
         return seen, dict(index["covered"]), list(index["loaded"])
 
 
@@ -509,15 +463,15 @@ def _write_layer(path: Path, words: Hashes) -> None:
 
 def _read_layer(path: Path, entry: Mapping[str, Any]) -> Layer:
     """Raises OSError, EOFError, ValueError or ZstdError when the file is not what the index says."""
-    number, begin, at_once = int(entry["words"]), int(entry["begin"]), bool(entry["at_once"])
-    if number % LINE_WORDS or not (begin or at_once):
+    number = int(entry["words"])
+    if number % LINE_WORDS:
         raise ValueError(f"{path} is said to be a layer that there cannot be")
     words = np.zeros(number, np.uint64)
     with zstd.open(path) as stream:
-        place = words[: int(entry["open"])].data.cast("B")  # the rest stays untouched, and takes no memory
+        place = words.data.cast("B")
         while place and (got := stream.readinto(place)):
             place = place[got:]
         if place or stream.read(1):  # zstd checks the checksum at the end of the frame
             raise ValueError(f"{path} does not have the length that the index says")
     ordinal = int(path.name.partition("-")[0])
-    return Layer(words, begin, at_once, int(entry["keys"]), int(entry["documents"]), ordinal)
+    return Layer(words, int(entry["keys"]), int(entry["documents"]), ordinal)

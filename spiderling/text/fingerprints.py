@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from spiderling.text.ngrams import Keys, Places, code_points_of, codepoints, run_hashes
 
 WINDOW = 7  # words of a shingle (Suchomel & Pomikálek 2012)
-FORM = 2
+FORM = 3
 """Number of the way in which shingles are hashed, and kept by corpus/duplicates.py; raised when it changes, so
 that no state mixes two of them."""
 _BASE = 0x9FB21C651E98DF25

@@ -229,8 +229,8 @@ class Archives:
         error = batch.error
         if batch.size is not None and place.is_idle and 0 < place.records == place.damaged:
             error = (
-                f"Nothing could be read of {place.source}: it is no WARC file, or damaged throughout. Of ARC files, "
-                "warcio recompress OLD.arc.gz NEW.warc.gz makes WARC files."
+                f"Nothing could be read of {place.source}: it is no WARC file, packed with a dictionary of zstd, or "
+                "damaged throughout. Of ARC files, warcio recompress OLD.arc.gz NEW.warc.gz makes WARC files."
             )
         if error:
             self.errors[place.source] = error

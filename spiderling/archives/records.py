@@ -24,7 +24,7 @@ from w3lib.http import headers_raw_to_dict
 
 from spiderling.archives.sources import Position, Raw
 from spiderling.base import media_types
-from spiderling.base.files import unpack_frame, zstd
+from spiderling.base.files import zstd
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize
@@ -221,19 +221,11 @@ _PIECE_BYTES = 1 << 14  # compressed bytes that are read at a time; chosen
 _MAX_BYTES = 1 << 20  # decompressed bytes that ``read`` returns at most; chosen
 _GZIP = b"\x1f\x8b\x08"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE = b"\x2a\x4d\x18"
-_DICTIONARY = b"\x5d" + _SKIPPABLE
-_MAX_DICTIONARY_BYTES = 100_000_000  # bytes above which a skippable frame is taken for no dictionary; chosen
 _MARK = b"WARC/"
 _PROBE_BYTES = 140_000  # compressed bytes that are enough for a member's first decompressed ones: a block of zstd
 _PACKED = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD))))
 _ANY = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD, _MARK))))
 _BROKEN = (zlib.error, zstd.ZstdError, EOFError, ValueError)
-
-
-def _is_skippable(head: bytes) -> bool:
-    """Whether a skippable zstd frame begins with *head*."""
-    return head[1:] == _SKIPPABLE and 0x50 <= head[0] <= 0x5F
 
 
 class Ending(Enum):
@@ -279,7 +271,7 @@ class _Plain:
 
 
 class Members:
-    """The members of one archive in order: gzip, zstd (with or without a dictionary) or plain.
+    """The members of one archive in order: gzip, zstd or plain.
 
     A *member* is a gzip member or a zstd frame.  By the WARC standard each record has its own, so reading can begin at
     any of them; one member for the whole file is read as well.  Memory stays bounded whatever a member decompresses to.
@@ -294,16 +286,13 @@ class Members:
         self._raw = raw
         self._ready = b""  # compressed bytes that were read and not yet taken
         self.offset = 0  # place in the archive of the next byte to take
-        head = self._peek(4)
-        self._is_plain = not (head.startswith(_GZIP) or head == _ZSTD or _is_skippable(head))
-        self._dictionary = self._read_dictionary()
-        if start > self.offset:
+        self._is_plain = not self._peek(4).startswith((_GZIP, _ZSTD))
+        if start > 0:
             self.seek(start)
 
     def next(self, start: int = 0) -> Member | None:
         """The next member, from its decompressed byte *start* on; None at the end, or where none begins."""
-        while _is_skippable(head := self._peek(4)):
-            self._skip_frame()
+        head = self._peek(4)
         codec = self._codec(head) if head else None
         return None if codec is None else Member(self, codec, start)
 
@@ -344,7 +333,7 @@ class Members:
         if head.startswith(_GZIP):
             return _Gzip()
         if head == _ZSTD:
-            return zstd.ZstdDecompressor(self._dictionary)
+            return zstd.ZstdDecompressor()
         return _Plain() if self._is_plain else None
 
     def _begins_record(self) -> bool:
@@ -377,30 +366,6 @@ class Members:
         self._raw.seek(offset)
         self._ready = b""
         self.offset = offset
-
-    def _skip_frame(self) -> bytes:
-        """Skip a skippable zstd frame; returns its content, empty if too large for a dictionary."""
-        length = int.from_bytes(self._peek(8)[4:], "little")
-        self._pass_over(8)
-        if length > _MAX_DICTIONARY_BYTES:
-            self.seek(self.offset + length)
-            return b""
-        self._peek(length)
-        return self._pass_over(length)
-
-    def _read_dictionary(self) -> zstd.ZstdDict | None:
-        """The dictionary, perhaps compressed, with which archives of Archive Team begin; else None."""
-        if self._peek(4) != _DICTIONARY:
-            return None
-        content = self._skip_frame()
-        try:
-            if content.startswith(_ZSTD):
-                content = unpack_frame(content, _MAX_DICTIONARY_BYTES)
-            dictionary: zstd.ZstdDict = zstd.ZstdDict(content)
-            zstd.ZstdDecompressor(dictionary)
-        except _BROKEN:
-            return None  # the frames will show that they cannot be read
-        return dictionary
 
 
 class Member:

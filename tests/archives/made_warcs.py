@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import struct
 
 from spiderling.archives.records import ArchiveRecord, RecordReader
 from spiderling.archives.sources import BEGIN, Position
@@ -30,23 +29,12 @@ def record(
     return f"WARC/1.1\r\n{text}\r\n".encode() + block + b"\r\n\r\n"
 
 
-def zstd_with_dictionary(records: list[bytes], is_packed: bool) -> bytes:
-    """*records* as Archive Team writes them: a skippable frame with the dictionary, then a frame for each record."""
-    samples = [record(f"http://s.test/{n}", f"<p>ukázka {n * 7919}</p>".encode() * 9) for n in range(300)]
-    dictionary = zstd.train_dict(samples, 4096)
-    content = zstd.compress(dictionary.dict_content) if is_packed else dictionary.dict_content
-    frames = b"".join(zstd.compress(part, zstd_dict=dictionary) for part in records)
-    return struct.pack("<II", 0x184D2A5D, len(content)) + content + frames
-
-
 FORMS = {
     "plain": b"".join,
     "gzip by record": lambda records: b"".join(map(gzip.compress, records)),
     "gzip as a whole": lambda records: gzip.compress(b"".join(records)),
     "zstd by record": lambda records: b"".join(map(zstd.compress, records)),
     "zstd as a whole": lambda records: zstd.compress(b"".join(records)),
-    "zstd with a dictionary": lambda records: zstd_with_dictionary(records, False),
-    "zstd with a packed dictionary": lambda records: zstd_with_dictionary(records, True),
 }
 """How the records of a file may be packed."""
 

@@ -222,7 +222,7 @@ def test_an_archive_that_grows_is_read_on_and_a_missing_one_is_no_success(tmp_pa
         result = ArchiveCrawl(tmp_path / "job", warc, RETRIES=0, ALLOW_NETWORKS=NETWORK).run()
         assert result.code == 1 and "was paused" in result.output
         assert result.lines("ERROR", "http://127.84.7.9:9/b.warc.gz cannot be read")
-        assert result.lines("ERROR", "README.md: it is no WARC file, or damaged throughout. Of ARC files, ")
+        assert result.lines("ERROR", "README.md: it is no WARC file, packed with a dictionary of zstd, or damaged ")
         assert result.lines("archives", "1 of 3 read")
     with path.open("ab") as stream:
         stream.write(gzip.compress(czech("http://a.cz/2")))

@@ -45,7 +45,6 @@ logger = logging.getLogger(__name__)
 _PAGES_PER_WORKER = 6  # pages in work for each text worker (chosen, so that no worker waits)
 _MAX_BYTES = 64_000_000  # most bytes of all pages in work together; chosen
 _MAX_TOLD = 3  # damages of one archive that are logged one by one; chosen
-_MAX_NAMED = 5  # archives that a progress line names; chosen
 
 
 class _Work(NamedTuple):
@@ -108,14 +107,12 @@ class Archives:
         return sum(place.records for place in self._places.values())
 
     def standing(self) -> str:
-        """One line for the user: how far the archives are read, and which are damaged."""
-        places = self._places.items()
-        damaged = [f"{os.path.basename(name)} ({place.damaged:,} parts)" for name, place in places if place.damaged]
+        """One line for the user: how far the archives are read, and how much of them is damaged."""
         total = len(self._places)
+        damaged = sum(place.damaged for place in self._places.values())
         parts = [f"{total - len(self.unread):,} of {total:,} read, {self.records:,} records"]
-        for what, names in (("damaged", damaged), ("not read to the end", [*map(os.path.basename, self.errors)])):
-            if names:
-                parts.append(f"{what}: {', '.join(names[:_MAX_NAMED])}{' ...' if len(names) > _MAX_NAMED else ''}")
+        parts += [f"{damaged:,} damaged parts"] if damaged else []
+        parts += [f"{len(self.errors):,} not read to the end"] if self.errors else []
         return "; ".join(parts)
 
     # -- pages

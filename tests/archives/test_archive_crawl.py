@@ -74,7 +74,7 @@ def test_every_page_is_in_the_corpus_once_and_everything_else_is_counted(referen
     assert state.ends == {"kept": 119, "not-text": 18}
     assert state.mentions == {"record-status": 24, "seen": 15, "damaged": 1}
     assert state.hosts["h1.test"]["documents"] == 30 and state.hosts["h1.test"]["kept_bytes"] > 10_000
-    assert result.lines("archives", "3 of 3 read, 177 records; damaged: c.warc (1 parts)")
+    assert result.lines("archives", "3 of 3 read, 177 records; 1 damaged parts")
     assert result.lines("WARNING", "c.warc is damaged in the part that begins at byte")
     documents = {document.url: document for document in reference.documents()}
     attributes = documents["http://h1.test/a/1"].attributes

@@ -250,8 +250,10 @@ def card_of(crawl: Inspection) -> Manifest:
     """
     from spiderling.jobdir.status import status_of  # which a crawl needs at its end alone
 
-    files = files_in(read_manifest(crawl.directory / "corpus" / MANIFEST))
-    former = {(file["name"], file.get("bytes")): file.get("sha256") for file in files}
+    former: dict[tuple[str, int], str] = {}
+    with suppress(AttributeError, KeyError, TypeError):  # whatever the file holds
+        files = read_manifest(crawl.directory / "corpus" / MANIFEST)["files"]
+        former = {(file["name"], file["bytes"]): file["sha256"] for file in files}
     return {
         "made": _utc(time.time()),
         "software": software(),
@@ -345,13 +347,6 @@ def read_manifest(path: Path) -> Manifest:
     except (OSError, ValueError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
-
-
-def files_in(manifest: Manifest) -> list[Manifest]:
-    """The files of *manifest*, each with its "name"."""
-    files = manifest.get("files")
-    known = (file for file in (files if isinstance(files, list) else ()) if isinstance(file, dict))
-    return [file for file in known if isinstance(file.get("name"), str)]
 
 
 # -- what it is made of

@@ -140,8 +140,7 @@ class Loss(TypedDict):
 
     file: str
     bytes: int
-    frames: int  # number of frames that seem to begin in these bytes
-    documents: int | None  # number by the state, else estimated from the whole frames; None without either
+    documents: int | None  # number by the state, if there is one
 
 
 class Salvage:
@@ -157,46 +156,30 @@ class Salvage:
             return
         size = source.path.stat().st_size if source.path.exists() else 0
         length = size if source.length is None else source.length  # bytes behind it were never acknowledged
-        lost = max(0, length - size)
-        frames = read = taken = 0
-        for begin, end, number, documents in _parts(source.path, size):
-            if documents:
-                yield from documents
-                read += end - begin
-                taken += len(documents)
-            elif begin < length:
-                lost += end - begin
-                frames += max(1, number)
+        lost = taken = end = 0
+        for begin, after, documents in _whole_frames(source.path, size):
+            yield from documents
+            lost += max(0, min(begin, length) - end)
+            taken += len(documents)
+            end = after
+        lost += max(0, length - end)
         if lost:
-            estimate = max(1, round(taken * lost / read)) if read else None
-            missing = estimate if source.entries is None else source.entries - taken
-            self.losses.append({"file": source.path.name, "bytes": lost, "frames": frames, "documents": missing})
+            missing = None if source.entries is None else source.entries - taken
+            self.losses.append({"file": source.path.name, "bytes": lost, "documents": missing})
 
 
-def _parts(path: Path, size: int) -> Iterator[tuple[int, int, int, Sequence[StoredDocument]]]:
-    """The parts of a file of *size* bytes in order: whole frames, and what is between them.
-
-    A part is its first byte, its end, how many frames seem to begin in it, and the documents of a whole frame.
-    """
+def _whole_frames(path: Path, size: int) -> Iterator[tuple[int, int, list[StoredDocument]]]:
+    """The first byte, the end and the documents of each whole frame of a file of *size* bytes."""
     if not size:
         return
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        end = number = 0
+        end = 0
         for match in re.finditer(re.escape(_MAGIC), data):
             begin = match.start()
-            if begin < end:
-                continue
-            number += 1
-            frame = _frame(path, begin, size)
-            if frame is not None:
-                if begin > end:
-                    yield end, begin, number - 1, ()
+            if begin >= end and (frame := _frame(path, begin, size)) is not None:
                 length, documents = frame
                 end = begin + length
-                number = 0
-                yield begin, end, 1, documents
-        if size > end:
-            yield end, size, number, ()
+                yield begin, end, documents
 
 
 def _frame(path: Path, begin: int, size: int) -> tuple[int, list[StoredDocument]] | None:
@@ -231,8 +214,8 @@ def _is_whole(source: Source) -> bool:
 def account(losses: Iterable[Loss]) -> Iterator[str]:
     """One line of report for each loss."""
     for loss in losses:
-        documents = "nobody knows how many" if loss["documents"] is None else f"about {loss['documents']:,}"
-        yield f"{loss['file']}: {loss['bytes']:,} bytes left out, {loss['frames']:,} frames, {documents} documents"
+        documents = "" if loss["documents"] is None else f", with {loss['documents']:,} documents"
+        yield f"{loss['file']}: {loss['bytes']:,} bytes left out{documents}"
 
 
 # -- selection

@@ -72,7 +72,7 @@ def flip(path: Path, at: int) -> None:
 
 
 def salvaged(*names: Path) -> tuple[list[str], list[tuple]]:
-    """URLs of what was read, and what was left out: (file, bytes, frames, documents)."""
+    """URLs of what was read, and what was left out: (file, bytes, documents)."""
     salvage = Salvage()
     corpus: Corpus = corpus_of(map(str, names), is_salvage=True)
     documents = [document for source in corpus.sources for document in salvage.documents(source)]
@@ -98,11 +98,11 @@ def test_a_flipped_bit_costs_one_frame_and_the_command_says_so(job, made, tmp_pa
     size = offsets[2] - offsets[1]
     assert (ended.code, ended.log) == (1, "")
     assert ended.out.splitlines() == [
-        f"21 documents in {out}, 0 dropped.", f"{segment.name}: {size:,} bytes left out, 1 frames, about 3 documents",
+        f"21 documents in {out}, 0 dropped.", f"{segment.name}: {size:,} bytes left out, with 3 documents",
     ]  # fmt: skip
     assert [doc.attributes["url"] for doc in stored_documents(Source(out))] == without((1, 1))
     manifest = json.loads((tmp_path / "out.prevert.json").read_text())
-    assert manifest["left_out"] == [{"file": segment.name, "bytes": size, "frames": 1, "documents": 3}]
+    assert manifest["left_out"] == [{"file": segment.name, "bytes": size, "documents": 3}]
     assert manifest["purposes"] == ["research"]
     flip(segment, offsets[1] + 30)
     ended = scrapy("export", str(job), "-o", str(tmp_path / "whole.prevert"), "--salvage")
@@ -121,7 +121,7 @@ def test_the_search_goes_on_behind_any_frame(job, made, frame):
         if found == (ALL, []):
             harmless.append(at - begin)
         else:
-            assert found == (without((1, frame)), [(segment.name, end - begin, 1, 3)])
+            assert found == (without((1, frame)), [(segment.name, end - begin, 3)])
         flip(segment, at)
     assert len(harmless) < 5, "bits without a meaning: the text is the same"
 
@@ -129,17 +129,17 @@ def test_the_search_goes_on_behind_any_frame(job, made, frame):
 def test_a_segment_that_was_cut_short_gives_its_whole_frames(job, made):
     os.truncate(job / "corpus/cs-00001.prevert.zst", made[1][3] - 5)
     lost = made[1][4] - made[1][2]
-    assert salvaged(job) == (without((1, 2), (1, 3)), [("cs-00001.prevert.zst", lost, 1, 6)])
+    assert salvaged(job) == (without((1, 2), (1, 3)), [("cs-00001.prevert.zst", lost, 6)])
 
 
 def test_a_segment_that_is_gone_is_told_by_the_state(job, made):
     (job / "corpus/cs-00001.prevert.zst").unlink()
-    assert salvaged(job) == (ALL[12:], [("cs-00001.prevert.zst", made[1][4], 0, 12)])
+    assert salvaged(job) == (ALL[12:], [("cs-00001.prevert.zst", made[1][4], 12)])
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "zeros", "text"])
 def test_without_a_state_the_segments_are_found_by_their_names(job, made, tmp_path, damage):
-    """What else lies in corpus/ is left alone, and how much was lost is guessed by what is whole."""
+    """What else lies in corpus/ is left alone."""
     state, corpus = job / "state/frontier.sqlite", job / "corpus"
     if damage == "gone":
         shutil.rmtree(job / "state")
@@ -150,8 +150,8 @@ def test_without_a_state_the_segments_are_found_by_their_names(job, made, tmp_pa
     flip(corpus / "cs-00001.prevert.zst", made[1][1] + 30)
     urls, losses = salvaged(job)
     assert urls == without((1, 1))
-    assert [(name, documents) for name, _, _, documents in losses] == [
-        ("cs-00001.prevert.zst", 3), ("cs-00003.prevert.zst", None),
+    assert [(name, documents) for name, _, documents in losses] == [
+        ("cs-00001.prevert.zst", None), ("cs-00003.prevert.zst", None),
     ]  # fmt: skip
     ended = scrapy("export", str(job), "-o", str(tmp_path / "out.prevert"), "--salvage")
     assert ended.code == 1 and "Traceback" not in ended.log
@@ -195,7 +195,7 @@ def test_a_long_stretch_of_damage_is_searched_and_not_copied(tmp_path):
     file.write_bytes(b"no document\n" * (size // 12) + b"<doc>")
     tracemalloc.start()
     try:
-        assert salvaged(file) == ([], [("long.prevert", file.stat().st_size, 1, None)])
+        assert salvaged(file) == ([], [("long.prevert", file.stat().st_size, None)])
         assert tracemalloc.get_traced_memory()[1] < size / 4
     finally:
         tracemalloc.stop()

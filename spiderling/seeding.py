@@ -1,8 +1,6 @@
 """Where seeds come from (``scrapy seeds``), and what they are worth (``scrapy seeds check``).
 
-A source is a service on the web that is asked, or a file that it gives out.  A service is a class that has no state but
-its arguments, so an interrupted run can go on.  ``requests()`` are made first; ``read(response)`` gives the URLs and
-further requests in an answer, whose status may also be 400 to 410.
+A source is a file that a service on the web gives out: a dump of Wikipedia, an index of Common Crawl.
 
 A crawl that begins with seeds of good yield has a good yield (R2 = .78; Schäfer, Barbaresi & Bildhauer 2014).  So
 `check` fetches each seed's page and puts it through the whole chain; its links are not followed.
@@ -14,41 +12,27 @@ import gzip
 import json
 import re
 import shutil
-import sys
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import urlencode
 
-import ada_url
 from scrapy import signals
-from scrapy.http import Request, Response
-from scrapy.settings import SETTINGS_PRIORITIES, Settings
+from scrapy.http import Request
+from scrapy.settings import Settings
 
-from spiderling.base.errors import BadInput, NetworkAway, SpiderlingError
-from spiderling.base.options import Options
-from spiderling.base.reasons import Reason
+from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.terminal import Meter, aligned_table
-from spiderling.base.urls import CanonicalUrl, canonicalize, registrable_domain, top_level_domain
+from spiderling.base.urls import canonicalize, registrable_domain, top_level_domain
 from spiderling.cli.command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.component import crawl_of
-from spiderling.engine.download_handler import FIRST_BYTE_TIMEOUT_S
 from spiderling.engine.outcomes import DropPage
-from spiderling.frontier.site_files import RobotsTxt
 from spiderling.items import PageItem
 from spiderling.languages.registry import Seed
 from spiderling.languages.seeds import read_seeds
 from spiderling.spiders.spiderling import SpiderlingSpider
-from spiderling.text.listing import MAX_SITEMAP_BYTES, read_sitemap
-
-Found: TypeAlias = "str | Request"  # a URL that may be a seed, or a request that leads to more
-STEP = "seeds"
-"""Key in the meta of a request.  For a sitemap: how many indexes lead to it.  For Common Crawl: ``collections``,
-``count`` or ``page``."""
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -66,70 +50,6 @@ def lines_of(path: Path) -> Iterator[bytes]:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is not whole"
         raise BadInput(f"{path} cannot be read to its end ({reason}); download it again.") from None
-
-
-_MAX_DEPTH = 3  # levels of indexes that are followed (chosen); the protocol allows one
-
-
-class SitemapSource:
-    """The URLs that sites list of themselves; those on other domains are left out.
-
-    robots.txt names the sitemaps (https://www.sitemaps.org/protocol.html).
-    """
-
-    name = "sitemap"  # for the head of the file
-    retries = 1  # further attempts after a failure that may pass: few at each of many sites
-
-    def __init__(self, sites: Iterable[str]) -> None:
-        """*sites*: names or URLs; raises BadInput for one that is neither."""
-        self._sites: list[CanonicalUrl] = []
-        for site in sites:
-            target = canonicalize(site if "://" in site else f"https://{site}/")
-            if target is None:
-                raise BadInput(f"{site} is no site; give its name or URL, such as example.org.")
-            self._sites.append(target)
-        if not self._sites:
-            raise BadInput("name the sites: scrapy seeds sitemap example.org -a lang=cs -o seeds.txt")
-
-    def requests(self) -> Iterator[Request]:
-        for site in self._sites:
-            if site.path.endswith((".xml", ".xml.gz")):
-                yield Request(site.url, meta={STEP: 0})
-            else:
-                yield Request(f"{site.origin}/robots.txt")
-
-    def read(self, response: Response) -> Iterator[Found]:
-        depth = response.meta.get(STEP)
-        if depth is None:
-            yield from self._read_robots(response)
-        elif response.status == 200:
-            yield from self._read_sitemap(response, depth)
-
-    def _read_robots(self, response: Response) -> Iterator[Found]:
-        listed = RobotsTxt(response.body, Options()).sitemaps() if response.status == 200 else []
-        for address in listed or ["/sitemap.xml"]:
-            target = _join(response.url, address)
-            if target is not None:
-                yield Request(target.url, meta={STEP: 0})
-
-    def _read_sitemap(self, response: Response, depth: int) -> Iterator[Found]:
-        own = canonicalize(response.url)
-        sitemap = read_sitemap(response.body, most=MAX_SITEMAP_BYTES)  # all that it lists
-        for address in sitemap.urls:
-            target = _join(response.url, address)
-            if target is None or own is None or registrable_domain(target.host) != registrable_domain(own.host):
-                continue
-            if not sitemap.is_index:
-                yield target.url
-            elif depth < _MAX_DEPTH:
-                yield Request(target.url, meta={STEP: depth + 1})
-
-
-def _join(base: str, address: str) -> CanonicalUrl | None:
-    try:
-        return canonicalize(str(ada_url.join_url(base, address.strip())))
-    except ValueError:
-        return None
 
 
 _COLUMN = re.compile(r"^  `(\w+)`")
@@ -179,9 +99,6 @@ def _from_index(index: str) -> str:
     return f"{scheme}://{host}" + (f":{port}" if port else "")
 
 
-COLLECTIONS = "https://index.commoncrawl.org/collinfo.json"  # the list of all crawls, the newest first
-
-
 class CaptureFilter(NamedTuple):
     """Which captures count: successful ones in one of our languages or, if that is not known, below our domains."""
 
@@ -198,59 +115,6 @@ class CaptureFilter(NamedTuple):
         return f"{target.origin}/" if is_ours else None
 
 
-class CommonCrawlSource:
-    """The index server (pywb's CDX API): of each top-level domain, some pages of the index, evenly spread."""
-
-    name = "commoncrawl"
-    retries = 5  # many at the one service that is asked
-
-    def __init__(self, wanted: CaptureFilter, pages: int, collections: str | None) -> None:
-        """*pages* of the index of each domain are asked for; *collections*: the list of crawls; None: COLLECTIONS."""
-        if not wanted.tlds:
-            raise BadInput("the language's model names no national top-level domain; write them: -a tlds=cz,sk")
-        self._wanted = wanted
-        self._pages = pages
-        self._collections = collections or COLLECTIONS
-
-    def requests(self) -> Iterator[Request]:
-        yield Request(self._collections, meta={STEP: "collections"})
-
-    def read(self, response: Response) -> Iterator[Found]:
-        step = response.meta[STEP]
-        if step != "collections" and response.status == 404:
-            return  # no captures
-        try:
-            if step == "collections":
-                api = str(json.loads(response.body)[0]["cdx-api"])
-                found: list[Found] = [
-                    Request(f"{api}?{_query(tld)}&showNumPages=true", meta={STEP: "count"}) for tld in self._wanted.tlds
-                ]
-            elif step == "count":
-                found = list(self._spread(response.url, int(json.loads(response.body)["pages"])))
-            else:
-                homes = (self._wanted.home(json.loads(line)) for line in response.body.splitlines() if line.strip())
-                found = list(dict.fromkeys(home for home in homes if home is not None))
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            raise SpiderlingError(
-                f"{response.url} answered {response.status} with something that is no answer of an index of Common "
-                "Crawl; repeat the command later, and it goes on, or give files of the index."
-            ) from None
-        yield from found
-
-    def _spread(self, url: str, pages: int) -> Iterator[Found]:
-        base = url.replace("&showNumPages=true", "")
-        wanted = min(pages, self._pages)
-        for number in range(wanted):
-            yield Request(f"{base}&page={number * pages // wanted}", meta={STEP: "page"})
-
-
-def _query(tld: str) -> str:
-    return urlencode({"url": f"*.{tld}", "output": "json", "fl": "url,status,languages", "filter": "=status:200"})
-
-
-Source: TypeAlias = SitemapSource | CommonCrawlSource
-
-
 def read_index(path: Path, wanted: CaptureFilter) -> Iterator[str]:
     """The home pages of wanted hosts in a file of the index, ``cdx-*.gz``.
 
@@ -263,102 +127,6 @@ def read_index(path: Path, wanted: CaptureFilter) -> Iterator[str]:
             raise BadInput(f"{path}, line {number}: no line of a CDXJ index; take cdx-*.gz.") from None
         if home is not None:
             yield home
-
-
-_STATUSES = [400, 401, 403, 404, 410]
-"""Error statuses whose answers go to the source; others are retried, or counted as failures."""
-_BELOW_COMMAND_LINE = SETTINGS_PRIORITIES["cmdline"] - 1
-_MAX_NAMED = 3  # requests that are named at the start; chosen: what fits on two lines
-_NO_FAILURES = (Reason.NO_PAGE, Reason.REDIRECTED, Reason.SEEN)
-"""Ends of requests that were answered, or that were not made because another was."""
-
-
-class _CountingSpider(AskedSpider, SpiderlingSpider):
-    """Shows how many seeds came."""
-
-    meter: Meter
-    is_whole = False  # whether nothing is left to be asked
-
-    def closed(self, reason: str) -> None:
-        self.meter.close()
-        super().closed(reason)
-
-    def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        self.is_whole = crawl.frontier.is_finished
-
-
-class SeedSpider(_CountingSpider):
-    """Carries out a source's requests and writes the URLs that it finds."""
-
-    name = "seeds"
-
-    def __init__(self, source: Source, output: SeedFile, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.source = source
-        self.output = output
-        self.failures: dict[Reason, int] = {}  # how requests ended that gave no answer
-        self.meter = Meter("seeds")
-
-    async def start(self) -> AsyncIterator[Any]:
-        asked = list(self.source.requests())
-        names = ", ".join(request.url for request in asked[:_MAX_NAMED]) + (" ..." if asked[_MAX_NAMED:] else "")
-        print(f"Asking {names}; an answer may take {FIRST_BYTE_TIMEOUT_S:g} s.", file=sys.stderr)
-        for request in asked:
-            yield self._ask(request)
-
-    def _ask(self, request: Request) -> Request:
-        meta = {**request.meta, "handle_httpstatus_list": _STATUSES}
-        return request.replace(callback=self.read, meta=meta)
-
-    def read(self, response: Response) -> Iterator[Any]:
-        """Callback: URLs to the file, further requests to the frontier."""
-        try:
-            for found in self.source.read(response):
-                if isinstance(found, Request):
-                    yield self._ask(found)
-                elif self.output.add(found):
-                    self.meter.add()
-        except SpiderlingError as error:
-            assert response.request is not None
-            # again, when the command is repeated; what components have put into its meta cannot be stored
-            yield self._ask(Request(response.request.url, meta={STEP: response.meta.get(STEP)}, dont_filter=True))
-            crawl_of(self.crawler).fail(error)
-
-    def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        """Note what is left, and what gave no answer."""
-        super().note_crawl(crawl, reason)
-        counts = crawl.frontier.ledger.ends + crawl.frontier.ledger.refused_links
-        self.failures = {end: number for end, number in counts.items() if end not in _NO_FAILURES}
-
-
-def collect(source: Source, output: SeedFile, settings: Settings, arguments: dict[str, str]) -> str:
-    """Ask *source* until nothing is left; returns a sentence for the user.
-
-    The state of the crawl is in ``<output>.state`` until then.  Raises SpiderlingError when the source
-    cannot be asked, refuses, or nothing of it answers.
-    """
-    state = Path(f"{output.path}.state")
-    ours = {
-        "JOBDIR": str(state),
-        "ITEM_PIPELINES": {"spiderling.pipelines.CleanPipeline": None},
-        "SPIDERLING_MAX_BODY_BYTES": MAX_SITEMAP_BYTES,
-        "SPIDERLING_RETRIES": source.retries,
-    }
-    settings.setdict(ours, priority=_BELOW_COMMAND_LINE)
-    output.comment(f"from {source.name}")
-    try:
-        spider = run_spider(SeedSpider, settings, source=source, output=output, **arguments)
-    except NetworkAway as error:
-        kept = f"Stopped with {output.added} new seeds in {output.path}; the same command goes on."
-        raise NetworkAway(f"{error} {kept}") from None
-    lost = ", ".join(f"{number}: {end.help} ({end.value})" for end, number in spider.failures.items())
-    told = f" Requests without an answer: {lost}." if lost else ""
-    if not spider.is_whole:
-        return f"Stopped with {output.added} new seeds in {output.path}; the same command goes on."
-    shutil.rmtree(state, ignore_errors=True)
-    if not output.added and (lost or not output.hosts):
-        raise SpiderlingError(f"{source.name} gave no seeds.{told}")
-    return f"{output.added} new seeds in {output.path}, which holds {output.hosts} hosts.{told}"
 
 
 _PLATFORMS = """
@@ -446,16 +214,17 @@ Result: TypeAlias = "dict[str, Any]"
 """What came of a seed: its URL, why its page was kept or not, bytes downloaded and kept."""
 
 
-class CheckSpider(_CountingSpider):
-    """Fetches each seed and notes in a file what became of its page."""
+class CheckSpider(AskedSpider, SpiderlingSpider):
+    """Fetches each seed, notes in a file what became of its page, and shows how many came."""
 
     name = "check"
+    is_whole = False  # whether nothing is left to be asked
 
     def __init__(self, urls: Sequence[str], results: Path, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._urls = urls
         self._results = results
-        self.meter = Meter("seeds", len(urls))
+        self._meter = Meter("seeds", len(urls))
 
     async def start(self) -> AsyncIterator[Any]:
         self.crawler.signals.connect(self.note, signals.item_scraped)
@@ -474,7 +243,14 @@ class CheckSpider(_CountingSpider):
         result = {"seed": item.response.meta.get(_SEED), "why": why, "bytes": size, "kept": kept}
         with self._results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
-        self.meter.add()
+        self._meter.add()
+
+    def closed(self, reason: str) -> None:
+        self._meter.close()
+        super().closed(reason)
+
+    def note_crawl(self, crawl: Crawl, reason: str) -> None:
+        self.is_whole = crawl.frontier.is_finished
 
 
 def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:

@@ -67,8 +67,8 @@ class Sitemap(NamedTuple):
     left_out: int = 0  # number of URLs beyond MAX_URLS
 
 
-def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
-    """The first *most* URLs of the sitemap in *body*; none if it cannot be read.
+def read_sitemap(body: bytes) -> Sitemap:
+    """The first MAX_URLS URLs of the sitemap in *body*; none if it cannot be read.
 
     Takes less than half a second for any bytes, and some tenths to unpack them.
     """
@@ -78,14 +78,14 @@ def read_sitemap(body: bytes, most: int = MAX_URLS) -> Sitemap:
     data = _without_masses(data.removeprefix(codecs.BOM_UTF8))
     begin = _IS_XML.match(data)
     if begin is None:
-        return _read_lines(data, most)
+        return _read_lines(data)
     root = _ROOT.search(data, begin.end() - 1, begin.end() + _ROOT_BYTES)
     if root is None:
         return Sitemap([], [])
     declared = _ENCODING.match(data, begin.end() - 1)
     encoding = codec_of(declared[1].decode()) if declared else None
     prefix = root[1] + b":" if root[1] else b""
-    return _read_xml(data, prefix, root[2] == b"sitemapindex", encoding, most)
+    return _read_xml(data, prefix, root[2] == b"sitemapindex", encoding)
 
 
 def _gunzip(body: bytes) -> bytes:
@@ -111,15 +111,15 @@ def _without_masses(data: bytes) -> bytes:
     return data
 
 
-def _read_lines(data: bytes, most: int) -> Sitemap:
+def _read_lines(data: bytes) -> Sitemap:
     """The URLs of a plain text, one a line."""
-    lines = islice(_URL.finditer(data), _MARKS_PER_URL * most)
-    found = list(islice((line for line in lines if line[2] is not None), most))
-    left_out = data.count(b"http", found[-1].end()) if len(found) == most else 0
+    lines = islice(_URL.finditer(data), _MARKS_PER_URL * MAX_URLS)
+    found = list(islice((line for line in lines if line[2] is not None), MAX_URLS))
+    left_out = data.count(b"http", found[-1].end()) if len(found) == MAX_URLS else 0
     return Sitemap([_text(line[1], None) for line in found], [""] * len(found), left_out=left_out)
 
 
-def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None, most: int) -> Sitemap:
+def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None) -> Sitemap:
     """The texts of the elements for addresses and dates, in CDATA or not, outside of comments."""
     ours = re.escape(prefix)
     mark = re.compile(
@@ -132,7 +132,7 @@ def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None, 
     modified = published = ""
     is_open = False
     """Whether the last URL is that of the entry that the scanner is in."""
-    for found in islice(mark.finditer(data), _MARKS_PER_URL * most):
+    for found in islice(mark.finditer(data), _MARKS_PER_URL * MAX_URLS):
         entry, name, is_quoted, raw, _, other = found.groups()
         if entry or (is_open and name == b"oc"):
             modified = published = ""
@@ -143,7 +143,7 @@ def _read_xml(data: bytes, prefix: bytes, is_index: bool, encoding: str | None, 
         if not value:
             continue
         if name == b"oc":
-            if len(urls) == most:
+            if len(urls) == MAX_URLS:
                 return Sitemap(urls, dates, is_index, data.count(b"<" + prefix + b"loc", found.start()))
             urls.append(value if is_quoted else _ENTITY.sub(_character, value))
             dates.append("")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -213,13 +212,6 @@ def parse_tlds(
     return None if "all" in parts or not parts else frozenset(found)
 
 
-def _command(text: str) -> None:
-    try:
-        shlex.split(text)
-    except ValueError as error:
-        raise BadInput(f"{PREFIX}ALERT_COMMAND cannot be split into program and arguments: {error}.") from error
-
-
 _LISTENED = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<v4>[0-9.]+)):(?P<port>[0-9]{1,5})")
 _NAME = re.compile(r"[a-z0-9.-]{1,253}(?::[0-9]{1,5})?", re.IGNORECASE)
 
@@ -308,7 +300,6 @@ _CHECKS: dict[str, Callable[[str], object]] = {
     "ports": parse_ports,
     "traps": parse_traps,
     "tlds": parse_tlds,
-    "alert_command": _command,
     "page": parse_page,
     "prefer_tlds": lambda text: parse_tlds(text, "PREFER_TLDS"),
 }

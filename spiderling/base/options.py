@@ -24,9 +24,6 @@ MIN_FILTER_BYTES = 8_000_000
 MAX_WORKERS = 256
 """Chosen: far more text workers than one main process can keep busy."""
 
-_SECRET = ("alert_command", "cluster")
-"""Options whose values may hold a password."""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -301,11 +298,6 @@ class Options:
         "yours.",
     )
 
-    # alerts (docs/operate.md)
-    alert_command: str = _option(
-        "", "Program, with its arguments, that gets each alert as JSON on standard input; no shell reads it."
-    )
-
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Options:
         """Read the ``SPIDERLING_*`` keys of *settings*.
@@ -325,8 +317,8 @@ class Options:
         return cls(**values)
 
     def on_record(self) -> dict[str, Any]:
-        """The options that state, log and reports may hold."""
-        return {name: value for name, value in asdict(self).items() if name not in _SECRET}
+        """The options that state, log and reports may hold: all but `cluster`, in which a password may stand."""
+        return {name: value for name, value in asdict(self).items() if name != "cluster"}
 
     def user_agent(self) -> str:
         """The product token, with the contact if there is one."""

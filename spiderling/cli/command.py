@@ -285,7 +285,6 @@ def _quieten() -> None:
 
 _OFFLINE_WAIT_S = 120.0
 """SPIDERLING_OFFLINE_WAIT_S of a command, unless it is given; chosen: a person waits, and the same command goes on."""
-_FOR_LONG_CRAWLS = ("SPIDERLING_PAGE", "SPIDERLING_ALERT_COMMAND")
 _SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
 
 
@@ -314,8 +313,7 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
         settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
     if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
         settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
-    # the live page and alerts are about crawls that nobody waits for
-    settings.setdict(dict.fromkeys(_FOR_LONG_CRAWLS), priority="cmdline")
+    settings.set(_PAGE, None, priority="cmdline")  # it is about crawls that nobody waits for
     if not settings.getbool("LOG_ENABLED"):
         # by its name, since the module takes long to import
         logging.getLogger("spiderling.engine.offline").addHandler(logging.StreamHandler())

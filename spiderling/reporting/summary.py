@@ -80,7 +80,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         "all shards": _all_shards(crawl),
     }
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
-    return f"The crawl in {crawl.jobdir.path.resolve()} {standing(crawl, reason)}{_hint(crawl)}\n{table}"
+    return f"The crawl in {crawl.jobdir.path.resolve()} {_standing(crawl, reason)}{_hint(crawl)}\n{table}"
 
 
 def _revisits(crawl: Crawl) -> str:
@@ -139,7 +139,7 @@ def _is_lost(crawl: Crawl) -> bool:
     return False
 
 
-def standing(crawl: Crawl, reason: str) -> str:
+def _standing(crawl: Crawl, reason: str) -> str:
     """How the crawl ended, and how it goes on; it follows the crawl's name in a sentence."""
     if crawl.checkpoint.error is not None:
         if _is_lost(crawl):

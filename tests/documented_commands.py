@@ -142,9 +142,6 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"scrapy languages|scrapy identify .*": Run(says="Czech"),
     r"scrapy options": Run(says="SPIDERLING_CONTACT"),
     r"scrapy reasons": Run(says="wrong-language"),
-    r"scrapy settings --get ITEM_PIPELINES": (
-        Elsewhere("cli/test_console_script.py", 'scrapy("settings", "--get", "ITEM_PIPELINES"')
-    ),
     r"scrapy train .*": Run(says="Model of "),
     r"python -m models\.block_model .*": Run(says="12 pages of 12 hosts"),
     # strategies

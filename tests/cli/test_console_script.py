@@ -14,15 +14,12 @@ from pathlib import Path
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, page, scrapy, serving
 
-from spiderling.addon import ENTRIES
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.languages import GROUPS, available
 from webs.web import FixedWeb, html
 
-COMMANDS = sorted(
-    path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem not in ("__init__", "settings")
-)
+COMMANDS = sorted(path.stem for path in ROOT.glob("spiderling/commands/*.py") if path.stem != "__init__")
 PROGRAM = "from spiderling.__main__ import main; main()"
 
 
@@ -290,37 +287,6 @@ def test_a_command_of_scrapy_in_a_project_with_the_add_on(foreign, url, command,
     if command == "check":
         assert "Ran 2 contracts" in ended.log and "FAILED" not in ended.log
     assert not (foreign / "crawls").exists(), "it opened the crawl's directory"
-
-
-SHOWN = {
-    ("--get", "SCHEDULER"): "spiderling.engine.scheduler.Scheduler",
-    ("--get", "SCHEDULER", "-s", "SCHEDULER=mine.Queue"): "spiderling.engine.scheduler.Scheduler",
-    ("--get", "DOWNLOADER", "-s", "DOWNLOADER=mine.Downloader"): "mine.Downloader",
-    ("--getint", "CONCURRENT_REQUESTS"): "500",
-    ("--getint", "CONCURRENT_REQUESTS", "-s", "CONCURRENT_REQUESTS=7"): "7",
-    ("--getbool", "RETRY_ENABLED"): "False",
-    ("--getfloat", "SPIDERLING_HOST_INTERVAL_S"): "5.0",
-    ("--get", "SPIDERLING_LANG"): "cs",
-    ("--get", "JOBDIR"): "crawls/mine",
-    ("--getlist", "SPIDER_MODULES"): "['foreign']",
-}
-
-
-@pytest.mark.parametrize("arguments", SHOWN, ids=" ".join)
-def test_settings_are_those_of_a_crawl(foreign, arguments):
-    """They were shown without what the add-on sets: SCHEDULER was Scrapy's, and ITEM_PIPELINES was empty."""
-    ended = scrapy("settings", *arguments, cwd=foreign)
-    assert (ended.code, ended.out) == (0, f"{SHOWN[arguments]}\n")
-    ignored = "Without effect in a crawl of Spiderling: SCHEDULER (the frontier takes its place)\n"
-    assert ended.log == (ignored if "SCHEDULER=mine.Queue" in arguments else "")
-
-
-def test_settings_that_hold_components_have_ours_and_the_users(foreign):
-    with (foreign / "told.py").open("a") as told:
-        told.write("ITEM_PIPELINES = {'mine.Pipeline': 50, 'spiderling.pipelines.QualityPipeline': None}\n")
-    shown = json.loads(scrapy("settings", "--get", "ITEM_PIPELINES", cwd=foreign).out)
-    changed = {"mine.Pipeline": 50, "spiderling.pipelines.QualityPipeline": None}
-    assert shown == ENTRIES["ITEM_PIPELINES"] | changed
 
 
 @pytest.mark.parametrize("command", ["shell", "fetch", "view", "parse", "check"])

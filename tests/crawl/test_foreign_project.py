@@ -13,7 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 from conftest import ROOT, Crawl, document, page, paragraphs, serving
+from scrapy.settings import Settings
 
+from spiderling.addon import ENTRIES, SpiderlingAddon
 from webs.web import html, not_found
 
 SETTINGS = """
@@ -432,3 +434,24 @@ def test_scrapys_cache_and_a_pipeline_of_the_users_own(tmp_path):
     assert [item["flags"] for item in feed(tmp_path / "again.jsonl") if "flags" in item] == [["cached"]] * 2
     titles = {item["title"] for item in feed(tmp_path / "items.jsonl") if "title" in item}
     assert titles == {"STRANA HOME", "STRANA 2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "wanted"),
+    [
+        ("SCHEDULER", "mine.Queue", "spiderling.engine.scheduler.Scheduler"),
+        ("DOWNLOADER", "mine.Downloader", "mine.Downloader"),
+        ("CONCURRENT_REQUESTS", None, 500), ("CONCURRENT_REQUESTS", 7, 7), ("RETRY_ENABLED", None, False),
+    ],
+)  # fmt: skip
+def test_a_setting_of_the_project_wins_but_for_those_without_which_there_is_no_crawl(name, given, wanted):
+    settings = Settings({} if given is None else {name: given})
+    SpiderlingAddon().update_settings(settings)
+    assert settings[name] == wanted
+
+
+def test_settings_that_hold_components_have_ours_and_the_users():
+    changed = {"mine.Pipeline": 50, "spiderling.pipelines.QualityPipeline": None}
+    settings = Settings({"ITEM_PIPELINES": changed})
+    SpiderlingAddon().update_settings(settings)
+    assert dict(settings["ITEM_PIPELINES"]) == ENTRIES["ITEM_PIPELINES"] | changed

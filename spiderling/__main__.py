@@ -20,7 +20,7 @@ from scrapy.utils.project import ENVVAR, get_project_settings
 
 from spiderling import __version__, commands
 from spiderling.base.machine import refusal
-from spiderling.cli.command import OwnCommand, print_lines, refuse_unknown
+from spiderling.cli.command import OwnCommand, print_lines
 
 
 def main() -> None:
@@ -36,7 +36,6 @@ def main() -> None:
         return
     if "SpiderlingAddon" not in str(list(get_project_settings()["ADDONS"])):
         os.environ[ENVVAR] = "spiderling.settings"
-    refuse_unknown(commands.NAMES, commands.__name__)
     execute(sys.argv)
 
 

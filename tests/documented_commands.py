@@ -59,6 +59,7 @@ STAND_INS = {
     "URL": "http://www.example.cz/",
     "SITE": "http://www.example.cz/",
     "seeds=FILE": "seeds=seeds.txt",
+    "DUMP": "cswiki-latest-externallinks.sql.gz",
     "FILE": "page.html",
     "PAGES.jsonl": "pages.jsonl",
     "LANG": "rm",

@@ -12,12 +12,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import fields
-from importlib.metadata import entry_points
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import scrapy.commands
 from scrapy import Spider
 from scrapy.addons import AddonManager
 from scrapy.commands import BaseRunSpiderCommand, ScrapyCommand
@@ -25,14 +22,12 @@ from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.utils.conf import arglist_to_dict
-from scrapy.utils.project import get_project_settings
 
 from spiderling.base.errors import BadInput, JobdirError, NetworkAway, SpiderlingError
 from spiderling.base.machine import missing, refusal, require, usable_cores
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import (
-    command_name,
     count_of,
     end_at_signal,
     ignore_signals,
@@ -52,7 +47,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Option: TypeAlias = "tuple[tuple[str, ...], dict[str, Any]]"
-_USAGE = 2  # exit code of wrong usage
 _FLAG = re.compile(r"--?[a-zA-Z]")
 _IN_HELP = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -60,21 +54,6 @@ _IN_HELP = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 def program() -> str:
     """The program that runs: ``spiderling`` (``spiderling/__main__.py``) or ``scrapy``; both have the same commands."""
     return "spiderling" if sys.argv[0] == "spiderling" else "scrapy"
-
-
-def refuse_unknown(ours: Iterable[str], module: str) -> None:
-    """Exit if the command that ``sys.argv`` names is none of Scrapy's, of *ours* and of those of other packages.
-
-    Only where the project's commands are those of our *module*: its own may have any name.
-    """
-    name = command_name()
-    if not name or get_project_settings()["COMMANDS_MODULE"] != module:
-        return
-    known = {*ours, *(command.name for command in iter_modules(scrapy.commands.__path__))}
-    if name not in known | entry_points(group="scrapy.commands").names:
-        meant = "".join(f"; did you mean {near}?" for near in nearest(name, known)) or "."
-        print(f"{program()}: there is no command {name}{meant} All are listed by: {program()}", file=sys.stderr)
-        sys.exit(_USAGE)
 
 
 def option(*flags: str, **keywords: Any) -> Option:

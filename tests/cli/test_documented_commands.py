@@ -88,6 +88,10 @@ def marked_page(number: int) -> str:
     return json.dumps({"html": body.encode().decode("latin-1"), "gold": gold, "host": f"h{number}.test", "set": "mine"})
 
 
+DUMP = (
+    "CREATE TABLE `externallinks` (\n  `el_to_domain_index` varbinary(255),\n  `el_to_path` blob\n);\n"
+    "INSERT INTO `externallinks` VALUES ('http://cz.example.www.','/');\n-- Dump completed\n"
+)
 FILES = {
     "page.html": lambda job: document("page").encode(),
     **dict.fromkeys(("text.txt", "rm.txt", "rm-web.txt", "cs.txt"), lambda job: text_of("cs").encode()),
@@ -96,6 +100,7 @@ FILES = {
     "warc.paths.gz": lambda job: gzip.compress(b"crawl-data/1.warc.gz\n" * 9),
     "thousand.paths": lambda job: b"https://data.commoncrawl.org/crawl-data/1.warc.gz\n" * 1000,
     "pages.jsonl": lambda job: "\n".join(map(marked_page, range(12))).encode(),
+    "cswiki-latest-externallinks.sql.gz": lambda job: DUMP.encode(),
     "seeds.txt": lambda job: b"http://www.example.cz/\n",
     "good.txt": lambda job: b"http://www.example.cz/\n",
     "hosts.txt": lambda job: b"example.sk\n",

@@ -38,7 +38,6 @@ from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, text_key, value_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.export.formats import register_pages
-from spiderling.fetch.tls import FLAG
 from spiderling.frontier import MAX_LICENCES, Revisit
 from spiderling.items import CAPTURED, PageItem
 from spiderling.text import Page, kept_language, measure_clean
@@ -428,7 +427,6 @@ class CorpusPipeline(PagePipeline):
             "lang": item.language or "",
             "langs": " ".join([f"{code}:{share:.2f}" for code, share in page.languages.items()]),
             "ip": str(response.ip_address or ""),
-            "tls": " ".join([flag[len(FLAG) :] for flag in response.flags if flag.startswith(FLAG)]),
             "crawl_date": time.strftime(_TIME),
             "published": page.published,
             "modified": page.modified,

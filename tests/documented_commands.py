@@ -57,7 +57,6 @@ STAND_INS = {
     "JOBDIR": "crawls/cs",
     "URL_OR_FILE": "page.html",
     "URL": "http://www.example.cz/",
-    "SITE": "http://www.example.cz/",
     "seeds=FILE": "seeds=seeds.txt",
     "DUMP": "cswiki-latest-externallinks.sql.gz",
     "FILE": "page.html",
@@ -66,7 +65,6 @@ STAND_INS = {
     "CODE": "cs",
     "OUT": "out.jsonl",
     "DIR": "models-made",
-    "www.example.cz example.sk": "http://www.example.cz/ http://example.sk/",
     "handbook.cs-cz.test": "example.cz",
     "http://portal.test/index.html": "http://www.example.cz/",
     "crawls/cc/*/": "crawls/cs crawls/sk",  # a shell puts in the directories

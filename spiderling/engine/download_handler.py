@@ -135,7 +135,7 @@ class DownloadHandler(BaseDownloadHandler):
         transfer.until = begin + total_s
         self._limits.body_begins(transfer, raw_response.wire)
         try:
-            return await self._response(raw_response, request, url.name)
+            return await self._response(raw_response, request)
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
             self._leave(raw_response, target.place, request)
@@ -221,7 +221,7 @@ class DownloadHandler(BaseDownloadHandler):
         if not target.begins_at_once and not self._gate.goes_on(request):
             self._gate.started(request, target.addresses[0])
 
-    async def _response(self, raw_response: RawResponse, request: Request, host_name: str) -> Response:
+    async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers()
         head = raw_response.head
         for name, value in head.headers:  # as Headers(...) does, at a third of its time
@@ -247,8 +247,6 @@ class DownloadHandler(BaseDownloadHandler):
         if decoder.understood:
             headers.pop(b"Content-Encoding", None)
             headers.pop(b"Content-Length", None)
-        if (certificate := raw_response.wire.certificate) is not None:
-            flags += self._tls_flags(certificate, host_name)
         return give_out(body=body, flags=flags, stop_download=stop)
 
     def _stop_by(self, signal: object, request: Request, **facts: Any) -> StopDownload | None:
@@ -258,13 +256,6 @@ class DownloadHandler(BaseDownloadHandler):
             if isinstance(came, Failure) and isinstance(came.value, StopDownload):
                 return came.value
         return None
-
-    def _tls_flags(self, certificate: bytes, name: str) -> list[str]:
-        """The problems of the *certificate* of the server called *name*, as flags; counted in the stats."""
-        found = tls.problems(certificate, name)
-        for problem in found:
-            self.crawler.stats.inc_value(f"spiderling/tls/{problem}")
-        return [tls.FLAG + problem for problem in found]
 
     async def _body(
         self, raw_response: RawResponse, request: Request, decoder: BodyDecoder, limit: int, raw: list[bytes] | None
@@ -318,7 +309,6 @@ def _make_response(
         raw_response.head.status,
         body=body,
         flags=[*(flags or []), "download_stopped"] if stop_download else flags,
-        certificate=raw_response.wire.certificate,
         ip_address=_ip_address(raw_response.address),
         protocol=raw_response.head.version,
     )

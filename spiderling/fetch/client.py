@@ -47,7 +47,6 @@ class Wire(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.socket: socket.socket | None = None  # that of *transport*
-        self.certificate: bytes | None = None  # the server's certificate in DER; None without TLS
         self._is_used = False  # whether this is not the first request over the connection
         self._begin()
 
@@ -235,7 +234,6 @@ class TlsWire(Wire):
             if not self._is_open:
                 self._tls.do_handshake()
                 self._is_open = True
-                self.certificate = self._tls.getpeercert(binary_form=True)
             if self._unsent:
                 self._tls.write(self._unsent)
                 self._unsent = b""

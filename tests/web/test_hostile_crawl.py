@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import hostile_pages
 import pytest
 from conftest import paragraphs
 from hostile import CASES
@@ -69,12 +68,6 @@ def test_cookies_are_sent_only_to_whom_redirects_by_them(crawled):
     assert len(crawled.web.requests) > 2 * len(CASES) * 0.8
     sent = [case for case, head in crawled.web.requests if b"\r\ncookie:" in head.lower()]
     assert sorted(sent) == ["redirect-over-cookies"] * 2 + ["redirect-to-cookies"]
-
-
-def test_what_is_wrong_with_certificates_is_in_the_corpus(crawled):
-    documents = {doc.attributes["host"]: doc.attributes.get("tls", "") for doc in crawled.crawl.documents()}
-    for name, (_, problems) in hostile_pages.TLS_PROBLEMS.items():
-        assert documents[f"{name}.bad.test"] == problems
 
 
 def test_a_rebinding_name_is_judged_again_and_not_connected_to_and_a_dead_one_is_not_asked_for_again(crawled):

@@ -9,13 +9,12 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
-from spiderling.base.terminal import Meter
+from spiderling.base.terminal import progress_bar
 from spiderling.cli.command import SpiderlingCommand, named_values, option, program
 from spiderling.engine.scheduler import INTERRUPTED
 
@@ -139,8 +138,8 @@ def _simulated(tasks: list[Task], terms: Terms, jobs: int) -> Iterator[Run]:
     """The runs as they end."""
     from simulator.comparison import compare
 
-    with closing(Meter("pages")) as meter:
-        meter.describe(f"0 of {len(tasks)} crawls")
-        for number, run in enumerate(compare(tasks, terms, min(jobs, len(tasks)), meter.add), 1):
-            meter.describe(f"{number} of {len(tasks)} crawls")
+    with progress_bar("pages") as bar:
+        bar.set_description(f"0 of {len(tasks)} crawls")
+        for number, run in enumerate(compare(tasks, terms, min(jobs, len(tasks)), bar.update), 1):
+            bar.set_description(f"{number} of {len(tasks)} crawls")
             yield run

@@ -15,7 +15,6 @@ import shutil
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,7 +23,7 @@ from scrapy.http import Request
 from scrapy.settings import Settings
 
 from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.terminal import Meter, aligned_table
+from spiderling.base.terminal import aligned_table, progress_bar
 from spiderling.base.urls import canonicalize, registrable_domain, top_level_domain
 from spiderling.cli.command import AskedSpider, run_spider
 from spiderling.crawl.crawl import Crawl
@@ -41,11 +40,11 @@ def lines_of(path: Path) -> Iterator[bytes]:
     Raises BadInput where it cannot be read any further.
     """
     try:
-        with path.open("rb") as raw, closing(Meter("bytes", path.stat().st_size, in_bytes=True)) as meter:
+        with path.open("rb") as raw, progress_bar("bytes", path.stat().st_size, in_bytes=True) as bar:
             is_packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             for line in gzip.GzipFile(fileobj=raw) if is_packed else raw:
-                meter.add(raw.tell() - meter.done)
+                bar.update(raw.tell() - bar.n)
                 yield line
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "it is not whole"
@@ -224,7 +223,7 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
         super().__init__(**arguments)
         self._urls = urls
         self._results = results
-        self._meter = Meter("seeds", len(urls))
+        self._bar = progress_bar("seeds", len(urls))
 
     async def start(self) -> AsyncIterator[Any]:
         self.crawler.signals.connect(self.note, signals.item_scraped)
@@ -243,10 +242,10 @@ class CheckSpider(AskedSpider, SpiderlingSpider):
         result = {"seed": item.response.meta.get(_SEED), "why": why, "bytes": size, "kept": kept}
         with self._results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
-        self._meter.add()
+        self._bar.update()
 
     def closed(self, reason: str) -> None:
-        self._meter.close()
+        self._bar.close()
         super().closed(reason)
 
     def note_crawl(self, crawl: Crawl, reason: str) -> None:

@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
@@ -17,7 +16,7 @@ import xxhash
 import yaml
 
 from spiderling.base.errors import BadInput
-from spiderling.base.terminal import Meter
+from spiderling.base.terminal import progress_bar
 from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available
 from spiderling.languages.registry import CONTRAST, DESCRIPTION, NGRAMS, WORDS
 from spiderling.text.boilerplate.rules import is_unspaced
@@ -180,8 +179,8 @@ class ModelRequest:
 
 def make_model(wanted: ModelRequest) -> str:
     """Train, check and write the model ``out/code``; returns the report.  Raises BadInput."""
-    with closing(Meter("steps", 4)) as meter:
-        meter.describe("reading")
+    with progress_bar("steps", 4) as bar:
+        bar.set_description("reading")
         own = [str(wanted.out)] if (wanted.out / wanted.code / DESCRIPTION).exists() else []
         known = available(":".join([*own, wanted.dirs]))
         _check(wanted, known)
@@ -194,16 +193,19 @@ def make_model(wanted: ModelRequest) -> str:
                 f"{', '.join(map(str, wanted.paths))}: {size} bytes in {len(lines)} different lines are too little for "
                 f"a model; give at least {MIN_BYTES} bytes (better {GOOD_BYTES}) in {_MIN_LINES} lines."
             )
-        meter.step("looking for lines in other languages")
+        bar.update()
+        bar.set_description("looking for lines in other languages")
         foreign = _foreign(wanted, lines, known)
-        meter.step("counting")
+        bar.update()
+        bar.set_description("counting")
         model = train(wanted.code, lines)
         description = _description(wanted, old, texts, model)
         written = save(wanted.out / wanted.code, description, model)
-        meter.step("checking on held-out lines")
+        bar.update()
+        bar.set_description("checking on held-out lines")
         rivals = [known[code].model() for code in description["neighbours"] or known if code in known]
         tried, wrong = held_out_check(wanted.code, lines, rivals)
-        meter.step("done")
+        bar.update()
     report = [
         f"Model of {model.code} from {size / 1000:.0f} kB of text, written to {wanted.out / wanted.code} "
         f"({written / 1000:.0f} kB).",

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import closing
 
 from simulator.recrawl.comparison import BUDGETS, HEAD, POLICIES, Row, cells, compare
 from simulator.recrawl.webs import PLANS, plan_of
 from spiderling.base.errors import BadInput
-from spiderling.base.terminal import Meter, markdown_table
+from spiderling.base.terminal import markdown_table, progress_bar
 
 
 def main(arguments: list[str]) -> int:
@@ -45,10 +44,10 @@ def main(arguments: list[str]) -> int:
     rows: list[Row] = []
     code = 0
     try:
-        with closing(Meter("policies")) as meter:
+        with progress_bar("policies") as bar:
             for row in compare(names, range(1, given.seeds + 1), budgets):
                 rows.append(row)
-                meter.add()
+                bar.update()
     except KeyboardInterrupt:
         print(
             f"interrupted; {len(rows)} of {len(names) * len(budgets) * len(POLICIES)} lines are done.", file=sys.stderr

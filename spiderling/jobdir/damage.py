@@ -34,7 +34,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.terminal import Meter, with_progress
+from spiderling.base.terminal import progress_bar, with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize, url_key
 from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.links import LinkLine, read_links
@@ -187,7 +187,7 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
         for frame in frame_texts(segment.path, segment.length):
             for document in documents(frame.split("\n")):
                 number += 1
-                meter.add()
+                bar.update()
                 text = "\n".join(document.paragraphs).encode()
                 digest = xxhash.xxh3_128_digest(text)
                 key = document.attributes.get("id", "")
@@ -197,7 +197,7 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
                     strange.append(key)
         return number
 
-    with closing(Meter("documents of the corpus", crawl.counts["total/documents"])) as meter:
+    with progress_bar("documents of the corpus", crawl.counts["total/documents"]) as bar:
         yield from _find_miscounts(crawl.segments("corpus"), "documents", count)
     twice = sum(number > 1 for number in seen.values())
     if twice:
@@ -249,9 +249,12 @@ def damaged_rows(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _structure(connection: sqlite3.Connection) -> Iterator[str]:
-    with closing(Meter("million steps of SQLite's own check")) as meter:
-        if meter.is_shown:
-            connection.set_progress_handler(meter.add, 1_000_000)
+    with progress_bar("million steps of SQLite's own check") as bar:
+
+        def count() -> None:  # what it returned would end the check
+            bar.update()
+
+        connection.set_progress_handler(count, 1_000_000)
         found = connection.execute("PRAGMA integrity_check").fetchall()
         connection.set_progress_handler(None, 0)
     yield from (f"the state's file is damaged: {row[0]}" for row in found if row[0] != "ok")

@@ -35,7 +35,7 @@ from spiderling.frontier.url_states import GENERATION
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.damage import damaged_rows, problems
-from spiderling.jobdir.directory import Jobdir, judge_surplus
+from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import status_of
@@ -415,7 +415,7 @@ def made_directories(scratch: Path) -> list[Path]:
     """The directory of a killed crawl, and the same with its log in the file and its queues in chunks."""
     killed, settled = (Path(shutil.copytree(ROOT / "tests/jobdirs/killed", scratch / n)) for n in ("killed", "settled"))
     with closing(Jobdir(settled)) as jobdir:
-        judge_surplus(jobdir.path, jobdir.database, "cs", False)()
+        jobdir.judge("cs", moves=False)()
     with closing(SqliteStore(settled / DATABASE)) as store:
         state = store.load()
         generation = state.counts.get(GENERATION, 0) + 1
@@ -450,7 +450,7 @@ def first_problem(directory: Path) -> str:
 def opened(directory: Path) -> str:
     """Read everything that a crawl reads of its directory; raises SpiderlingError if it is refused."""
     with closing(Jobdir(directory)) as jobdir:
-        judge_surplus(jobdir.path, jobdir.database, "cs", False)()
+        jobdir.judge("cs", moves=False)()
     with closing(SqliteStore(directory / DATABASE)) as store:
         state = store.load()
         frontier = Frontier(Options(lang="cs"), store=store)

@@ -28,7 +28,7 @@ from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 from spiderling.jobdir.damage import problems
-from spiderling.jobdir.directory import Jobdir, judge_surplus
+from spiderling.jobdir.directory import Jobdir
 from spiderling.jobdir.inspection import Inspection
 
 BATCHES = 8
@@ -64,7 +64,7 @@ def begun(directory: Path) -> tuple[int, list[str]]:
     with ExitStack() as opened:
         jobdir = Jobdir(directory)
         opened.callback(jobdir.close)
-        make_agree = judge_surplus(jobdir.path, jobdir.database, "cs", False)
+        make_agree = jobdir.judge("cs", False)
         store = SqliteStore(jobdir.database, writes=False)
         opened.callback(store.close)
         state = store.load()

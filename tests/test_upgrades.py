@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import sqlite3
 import sys
@@ -15,14 +16,22 @@ from conftest import ROOT, Crawl, damage_in, serving
 from needs import needs
 from recorded_disk import after_kills, recorded, write_files
 
-from spiderling.base.errors import JobdirError
+from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION
-from spiderling.jobdir.directory import Jobdir
+from spiderling.frontier.storage.state_file import version_of
+from spiderling.frontier.storage.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from spiderling.jobdir.directory import Jobdir, upgrade
 from spiderling.jobdir.inspection import Inspection
 
 sys.path.insert(0, str(Path(__file__).parent / "jobdirs"))
 from made_jobdirs import crawl_in, outcome, web
+
+NEXT = SCHEMA_VERSION + 1
+TO_NEXT = {
+    SCHEMA_VERSION: "CREATE TABLE mood(host INTEGER PRIMARY KEY, mood TEXT NOT NULL);"
+    "INSERT INTO mood SELECT id, 'good' FROM host; CREATE VIEW moods AS SELECT name, mood FROM host JOIN mood;"
+}
+"""A made-up next schema."""
 
 
 @pytest.fixture
@@ -33,6 +42,18 @@ def job(tmp_path: Path) -> Path:
 
 def database(job: Path) -> Path:
     return job / "state/frontier.sqlite"
+
+
+def rows_of(path: Path) -> dict[str, list[tuple]]:
+    """All rows of all tables with their checksums; of a copy, so that nothing is changed by reading."""
+    copy = path.parent.with_name(path.name + "-read")
+    shutil.copytree(path.parent, copy)
+    with closing(sqlite3.connect(copy / path.name)) as state:
+        queries = {table.name: table.rows for table in TABLES.values()}
+        queries["written"] = "SELECT * FROM written ORDER BY 1"
+        found = {name: state.execute(query).fetchall() for name, query in queries.items()}
+    shutil.rmtree(copy)
+    return found
 
 
 def files_of(directory: Path) -> dict[str, bytes]:
@@ -54,6 +75,92 @@ def test_a_crawl_that_an_earlier_commit_left_killed_ends_as_it_would_have_ended(
     assert len(called) > 20 and all(item["colour"] == "red" for item in items if "number" in item)
     assert crawl.state().hosts["poor.test"]["state"] == "retired"
     assert damage_in(job) == []
+
+
+def test_an_upgrade_changes_no_row_and_keeps_the_old_file_with_what_its_log_held(job):
+    with closing(sqlite3.connect(database(job))) as state, state:  # a queue that has been written as chunks as well
+        row = (3 << 38, 2, b"@/a\n@/b")
+        state.execute(TABLES["chunk"].write, (*row, TABLES["chunk"].checksum(row)))
+        state.execute("REPLACE INTO written VALUES ('chunk', 1, 0)")
+    before = rows_of(database(job))
+    assert before["meta"] and before["log"] and before["consent"] and before["purged"] and before["chunk"]
+    kept = upgrade(database(job), TO_NEXT)
+    assert kept == database(job).with_name(f"frontier.sqlite.schema-{SCHEMA_VERSION}")
+    assert version_of(kept) == SCHEMA_VERSION and version_of(database(job)) == NEXT
+    assert rows_of(database(job)) == rows_of(kept) == before
+    with closing(sqlite3.connect(database(job))) as state:
+        assert set(state.execute("SELECT * FROM moods")) == {(row[1], "good") for row in before["host"]}
+    with closing(SqliteStore(kept)) as store:
+        assert store.host(2).state == "retired"
+        assert store.chunk(3 << 38) == [b"@/a", b"@/b"]
+    assert upgrade(database(job), TO_NEXT) is None, "it is done once"
+
+
+def test_several_schemas_are_gone_through_in_one_transaction(job):
+    steps = {**TO_NEXT, NEXT: "ALTER TABLE mood ADD COLUMN since REAL;"}
+    broken = {**TO_NEXT, NEXT: "CREATE TABLE more(x); INSERT INTO nowhere VALUES (1);"}
+    before = rows_of(database(job))
+    with pytest.raises(StorageError, match=r"no such table: nowhere\. It is as it was"):
+        upgrade(database(job), broken)
+    assert (version_of(database(job)), rows_of(database(job))) == (SCHEMA_VERSION, before)
+    upgrade(database(job), steps)
+    assert version_of(database(job)) == NEXT + 1
+
+
+@needs("SQLite's VFS")
+@pytest.mark.parametrize("each", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_kill_at_any_write_of_an_upgrade_leaves_the_old_state_or_the_new_one(job, tmp_path, each):
+    before = rows_of(database(job))
+    with recorded(job / "state") as recording:
+        upgrade(database(job), TO_NEXT)
+    last = len(recording.steps)
+    turns = {n for n, step in enumerate(recording.steps) if step.kind in ("rename", "link", "unlink")}
+    found = []
+    for number, files in enumerate(after_kills(recording)):
+        if number % each and number not in turns and number - 1 not in turns and number < last:
+            continue
+        path = write_files(files, tmp_path / str(number) / "state") / "frontier.sqlite"
+        found.append(version_of(path))
+        assert rows_of(path) == before, number
+        upgrade(path, TO_NEXT)
+        assert version_of(path) == NEXT and rows_of(path) == before, number
+        kept = path.with_name(f"{path.name}.schema-{SCHEMA_VERSION}")
+        assert rows_of(kept) == before, number
+        others = {file.name for file in path.parent.iterdir()} - {path.name, kept.name}
+        assert others <= {f"{kept.name}.1", f"{path.name}-shm"}, (number, others)
+        shutil.rmtree(tmp_path / str(number))
+    assert sorted(found) == found and {*found} == {SCHEMA_VERSION, NEXT} and len(found) > 10
+
+
+def test_an_upgrade_hides_no_damage(job):
+    with closing(sqlite3.connect(database(job))) as state, state:
+        state.execute("UPDATE host SET words = words + 1 WHERE id = 2")
+    before = rows_of(database(job))
+    upgrade(database(job), TO_NEXT)
+    assert rows_of(database(job)) == before, "its checksum does not agree, as before"
+
+
+def test_an_upgrade_that_has_no_room_or_is_read_by_others_says_so_and_leaves_all_as_it_was(job):
+    before = rows_of(database(job))
+    with closing(Inspection(job)), pytest.raises(StorageError, match=r"another process reads it\. It is as it was"):
+        upgrade(database(job), TO_NEXT)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+    try:
+        with pytest.raises(StorageError, match=r"disk I/O error.*mend that and start again"):
+            upgrade(database(job), TO_NEXT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert version_of(database(job)) == SCHEMA_VERSION
+    assert rows_of(database(job)) == before
+    assert not [*database(job).parent.glob("*schema*")]
+
+
+def test_a_state_that_was_kept_before_is_not_overwritten(job):
+    kept = database(job).with_name(f"frontier.sqlite.schema-{SCHEMA_VERSION}")
+    kept.write_bytes(b"of a former upgrade")
+    assert upgrade(database(job), TO_NEXT) == kept.with_name(f"{kept.name}.1")
+    assert kept.read_bytes() == b"of a former upgrade"
 
 
 HOW = ("moved", "in the log", "half made", "half moved")

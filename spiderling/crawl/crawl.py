@@ -35,7 +35,7 @@ from spiderling.frontier.core import Elsewhere
 from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
-from spiderling.jobdir.directory import Jobdir, judge_surplus, undo
+from spiderling.jobdir.directory import Jobdir, undo
 from spiderling.jobdir.state_reader import read_note
 from spiderling.languages.registry import spell_out
 from spiderling.text.steps import choose
@@ -103,7 +103,7 @@ class Crawl:
             self.jobdir = Jobdir(directory)
             opened.callback(self.jobdir.close)
             moves = options.surplus == "aside" or options.durability == "normal"  # then a power cut undoes commits
-            make_agree = judge_surplus(directory, self.jobdir.database, self._prefix, moves)
+            make_agree = self.jobdir.judge(self._prefix, moves)
             store = SqliteStore(self.jobdir.database, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()

@@ -1,4 +1,4 @@
-"""The directory that holds a crawl: its layout, its lock, and which directories are refused.
+"""The directory that holds a crawl: its layout, its lock, which directories are refused, and upgrades of its state.
 
 Surplus is bytes in ``corpus/``, ``links/`` and ``warc/`` that the state does not know; it is set aside or refused.  A
 kill or power cut leaves the bytes of one checkpoint that was written and not committed; these go to ``aside/``.  More
@@ -7,6 +7,10 @@ an older one, lost its write-ahead log, or is gone.  Then the crawl does not beg
 if it was told to.  A file stays as it is if no crawl would give it its name.  It also stays if it holds nothing that a
 crawl writes, unless this crawl would write to its name next.  All is judged before the state is opened, since SQLite
 then makes the log anew and later removes it.  Files are changed when the state was read and found usable.
+
+The state of an earlier version becomes one of this version in one transaction, after a copy of it was kept under a
+name such as ``frontier.sqlite.schema-1``.  Its surplus was dealt with before.  SQLite's rollback journal makes it whole
+after a kill, so it is the old state or the new one.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Callable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -27,8 +32,15 @@ from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
 from spiderling.frontier.storage.protocol import SegmentRow
-from spiderling.frontier.storage.state_file import log_of, usable_version, version_of, what_to_do
-from spiderling.frontier.storage.tables import whole_rows
+from spiderling.frontier.storage.state_file import (
+    log_of,
+    new_file_for,
+    put_in_place,
+    usable_version,
+    version_of,
+    what_to_do,
+)
+from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION, whole_rows
 from spiderling.jobdir.inspection import parts_in
 from spiderling.jobdir.state_reader import SoundConnection
 
@@ -62,8 +74,6 @@ class Surplus(NamedTuple):
 
 def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
     """Judge the surplus; returns a function that removes it and returns what was set aside, in words.
-
-    The caller calls that when the state was read and found usable; nothing is changed before.
 
     *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
     Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
@@ -252,6 +262,39 @@ def _copy(source: Path, start: int, end: int, target: Path) -> None:
         os.fsync(copy.fileno())
 
 
+def upgrade(path: Path, migrations: Mapping[int, str] = MIGRATIONS) -> Path | None:
+    """Bring the state at *path* to this version's schema; returns where the former one is kept, None if there is none.
+
+    Each row keeps its checksum, so damage is still noticed.  The caller holds the lock of the crawl's directory.
+    Raises JobdirError or StorageError; the state is as it was then.
+    """
+    version = version_of(path)
+    if version is None or version not in migrations:
+        return None
+    steps = [migrations[number] for number in range(version, max(migrations) + 1)]
+    names = (path.with_name(f"{path.name}.schema-{version}{f'.{number}' if number else ''}") for number in count())
+    kept = next(name for name in names if not name.exists())
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as state:
+            new = new_file_for(kept)
+            with closing(sqlite3.connect(new)) as copy:
+                state.backup(copy)
+            put_in_place(new, kept)
+            state.execute("PRAGMA journal_mode=DELETE")  # a log would hide the new version from who only reads
+            state.executescript(f"BEGIN; {''.join(steps)} PRAGMA user_version={version + len(steps)}; COMMIT;")
+    except (OSError, sqlite3.Error) as error:
+        with suppress(OSError):
+            new_file_for(kept)
+            kept.unlink(missing_ok=True)
+        is_read = getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY"
+        raise StorageError(
+            f"{path} is of an earlier version (schema {version}) and could not be brought to this one: "
+            f"{'another process reads it' if is_read else error}. It is "
+            "as it was: mend that and start again, or go on with the earlier version."
+        ) from error
+    return kept
+
+
 PAGE_TOKEN = "page.token"  # noqa: S105 - the name of a file
 """The file with the token of the live page (docs/live.md)."""
 LOCK = Path("state", "lock")  # the file that a running crawl has locked, within its directory
@@ -290,6 +333,21 @@ class Jobdir:
                 f"{'Free space on its disk' if is_full else 'Mend its permissions'}, or give another with -s JOBDIR=..."
             ) from error
 
+    def judge(self, prefix: str, moves: bool) -> Callable[[], list[str]]:
+        """Find out whether output and state can be made to agree; returns what makes them, and says what it did.
+
+        The caller calls that when the state was read and found usable.  Nothing is changed before, but a state of an
+        earlier version.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be
+        upgraded or text was lost; so does what is returned.
+        """
+        make_agree = judge_surplus(self.path, self.database, prefix, moves)
+        if version_of(self.database) in (None, SCHEMA_VERSION):
+            return make_agree
+        done = make_agree()
+        if former := upgrade(self.database):
+            done.append(f"the state was brought to this version's schema; the former is kept as {former}")
+        return lambda: done
+
     def sync_names(self) -> None:
         """Make the names of the directory, of what leads to it and of what is in it durable; raises StorageError."""
         try:
@@ -321,7 +379,7 @@ class Jobdir:
             return
         if not self.path.is_dir():
             raise JobdirError(f"{self.path} is a file; a crawl needs a directory. Give another with -s JOBDIR=...")
-        usable_version(self.database)
+        usable_version(self.database, (*MIGRATIONS, SCHEMA_VERSION))
         if not self.database.exists() and {entry.name for entry in self.path.iterdir()} - _OURS:
             if parts_in(self.path) != [self.path]:
                 raise JobdirError(

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -38,10 +38,10 @@ def what_to_do(database: Path) -> str:
     )
 
 
-def usable_version(path: Path) -> int | None:
-    """What `version_of` says; raises JobdirError if it is another schema than this version's."""
+def usable_version(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> int | None:
+    """What `version_of` says; raises JobdirError if it is a schema that is not *usable*."""
     version = version_of(path)
-    if version not in (None, SCHEMA_VERSION):
+    if version is not None and version not in usable:
         raise JobdirError(
             f"{path} was written by another version of Spiderling (schema {version}, this one has "
             f"{SCHEMA_VERSION}); go on with that version, or give another JOBDIR."

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION = 1
+MIGRATIONS: dict[int, str] = {}  # schema -> the SQL that makes the next one of it
 APPLICATION_ID = 0x59D37  # the application id in SQLite's header of our files; the command `file` shows it
 
 UNFIT = (ValueError, TypeError, AttributeError, OverflowError, struct.error)

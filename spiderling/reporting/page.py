@@ -1,7 +1,8 @@
 """The page of a crawl, from its status: served while the crawl runs, or saved as one file with its data inside.
 
 The saved page needs no network: its Content-Security-Policy makes the browser refuse anything but its own script.
-It also says what to do next, in plain words, and what the script does not draw, in tables.
+What that script draws, curves too, stands in tables for browsers that run none.  It also says what to do next, in
+plain words.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from typing import Any
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of, printable
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.jobdir.as_text import Table, tables_of
+from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of, time_of
 from spiderling.jobdir.inspection import AnyCrawl
 from spiderling.jobdir.status import hosts_of, rates, status_of
 from spiderling.jobdir.status_schema import Curves, Rates, Status
 
 MAX_HOSTS = 1000
 """Hosts that a saved page names for what they gave, and for what they cost (chosen: they are half a megabyte)."""
+_MAX_ROWS = 25  # rows of a table that stands for a curve or a list; chosen
 _NARROW_COLUMNS = 4  # columns of a table up to which it fits into a window of 400 pixels; chosen
 _LONG = 24  # characters of a text from which it may be broken to fit a table into the window; chosen
 _DRAWN = (
@@ -100,27 +102,56 @@ def page_file(crawl: AnyCrawl) -> str:
     orders = ("words", "downloaded_bytes")
     named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MAX_HOSTS).hosts}
     hosts = [*named.values()]
-    tables = tables_of(replace(status, best_hosts=None))  # those hosts are on it already
+    tables = [*tables_of(replace(status, best_hosts=None))]  # those hosts are on it already
+    facts = [{"what": name, "is": value} for name, value in facts_of(status).items() if value]
+    drawn = [Table("The crawl", facts)]
+    drawn += [_growth(status.curves), hosts_table("Hosts", hosts[:_MAX_ROWS])] if status.curves else []
+    drawn += [table for table in tables if table.title in _DRAWN]
+    without_script = "".join(map(html_table, drawn))
     data = json.dumps(
         {"status": asdict(status), "hosts": [asdict(host) for host in hosts]}, separators=(",", ":")
     ).replace("<", "\\u003c")
     script = part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = _POLICY.format(f"sha256-{digest}")
-    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{part("page.css")}</style>'
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{part("page.css")}</style>'
+        "<noscript><style>.drawn { display: none; }</style></noscript>"
+    )
     body = {
+        '<span id="lang"></span>': f'<span id="lang">{_text(status.lang)}</span>',
+        ">loading<": f">{status.phase}<",
         "<!--advice-->": (
             '<section aria-labelledby="advice-head"><h2 id="advice-head">What to do next</h2><ul>'
             + "".join(f"<li>{_text(sentence)}</li>" for sentence in advice(status))
             + "</ul></section>"
         ),
-        "<!--tables-->": "".join(html_table(table) for table in tables if table.title not in _DRAWN),
+        "<!--tables-->": f"<noscript>{without_script}</noscript>"
+        + "".join(html_table(table) for table in tables if table.title not in _DRAWN),
         "<!--data-->": f'<script type="application/json" id="saved">{data}</script><script>{script}</script>',
     }
     page = _LOADED.sub(lambda _: head, _LIVE.sub("", part("page.html")))
     for mark, content in body.items():
         page = page.replace(mark, content, 1)
     return page
+
+
+def _growth(curves: Curves) -> Table:
+    """Points of the curves, the newest first."""
+    points = [dict(zip(curves.whole, values, strict=True)) for values in zip(*curves.whole.values(), strict=True)]
+    step = -(-len(points) // _MAX_ROWS) or 1
+    rows = [
+        {
+            "time": time_of(at["time"]),
+            **{name: int(at[name]) for name in ("pages", "documents", "words")},
+            "down_MB": round(at["downloaded_bytes"] / 1e6, 2),
+            "kept_MB": round(at["kept_bytes"] / 1e6, 2),
+            "yield_rate": round(at["kept_bytes"] / max(1, at["downloaded_bytes"]), 4),
+            **{name: int(at[name]) for name in ("waiting", "at_work")},
+        }
+        for at in points[::-step]
+    ]
+    return Table("Growth", rows)
 
 
 def html_table(table: Table) -> str:

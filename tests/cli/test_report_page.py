@@ -37,12 +37,20 @@ def test_its_data_are_the_status_and_the_hosts(finished, report):
     }
 
 
-def test_what_to_do_next_and_what_no_script_draws_stand_in_it(finished, report):
+def test_without_scripts_all_of_it_stands_in_tables(finished, report):
+    """Hosts, languages, reasons, yields, growth, and what to do next."""
     markup = re.sub(r"<script.*?</script>", "", report.read_text("utf-8"), flags=re.DOTALL)
     text = re.sub(r"<[^>]*>", "|", markup)
-    for wanted in ("The crawl is finished", "1 host was retired", "|Yield by distance from the seeds|"):
+    state = finished.state()
+    for wanted in (
+        "The crawl is finished",
+        "1 host was retired",
+        f"|host-retired||{state.ends['host-retired']:,}|",
+        f"|cs||{state.counts['language/cs']:,}||{state.counts['fact/words/cs']:,}|",
+        f"|poor.test||retired||1||{state.hosts['poor.test']['pages']}|",
+        f" UTC||{state.counts['total/pages']}||{state.counts['total/documents']}|",
+    ):
         assert wanted in text, wanted
-    assert "How URLs ended|" in text and "|host-retired|" not in text
 
 
 def test_nothing_from_the_web_becomes_markup_or_is_asked_for(report):
@@ -112,6 +120,22 @@ async def test_in_a_browser(report, tmp_path):
         assert await tab.value("!document.querySelector('body img, #controls, dialog')")
         assert tab.messages == []
         assert set(tab.requests) == {report.as_uri()}
+
+
+@pytest.mark.slow
+@needs("chromium")
+async def test_in_a_browser_that_runs_no_scripts(report, tmp_path):
+    async with browsing(tmp_path / "profile") as tab:
+        await tab.send("Page.enable")
+        await tab.send("Emulation.setScriptExecutionDisabled", value=True)
+        await tab.look("light", width=400)
+        await tab.send("Page.navigate", url=report.as_uri())
+        shown = "[...document.querySelectorAll('h2')].filter(e => e.checkVisibility()).map(e => e.textContent)"
+        await tab.until("document.readyState === 'complete' && document.querySelectorAll('h2').length > 5")
+        heads = await tab.value(shown)
+        assert {"Growth", "Hosts", "How URLs ended", "Languages", "What to do next"} <= set(heads)
+        assert not {"Curves", "Newest texts"} & set(heads), "what the script would draw is not there"
+        await tab.until(f"({CUT}).length == 0")
 
 
 CUT = """[document.documentElement, ...document.querySelectorAll('.scroll')]

@@ -194,7 +194,7 @@ def test_report_is_of_the_whole_crawl(made, tmp_path):
     ended = scrapy("report", str(made.shards), "-o", str(tmp_path / "report.html"))
     assert (ended.code, ended.log) == (0, "")
     text = (tmp_path / "report.html").read_text("utf-8")
-    assert ">Shards<" in text and "shard-02" in text and '"phase":"finished"' in text
+    assert ">Shards<" in text and "shard-02" in text and ">finished<" in text
     assert f"scrapy dedup {made.shards} -o corpus.prevert.zst" in text
     assert ">Shards<" not in without_shards and "scrapy dedup" not in without_shards
 

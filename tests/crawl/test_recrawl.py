@@ -23,6 +23,7 @@ from spiderling.jobdir.as_text import no_longer_there, of_url, overview
 from spiderling.jobdir.damage import problems
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import status_of
+from spiderling.reporting.page import page_file
 from spiderling.text import Page, Paragraph, fingerprints
 from webs.web import HTML, WebResponse, not_found, plain, redirect
 
@@ -189,7 +190,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
         assert list(problems(inspection)) == []
         status = status_of(inspection)
         revisits = status.revisits
-        shown = "\n".join(overview(status))
+        shown = "\n".join(overview(status)), page_file(inspection)
         listed = {tuple(line.split("\t")[1:]) for line in no_longer_there(inspection)}
         told = ["\n".join(of_url(inspection, f"http://{HOST}/{name}")) for name in ("shut", "", "nowhere")]
     assert listed == {(why, f"http://{HOST}/{name}") for name, why in TO_BE_TAKEN_OUT.items()}
@@ -215,7 +216,8 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     assert revisits.useless == round(1 - revisits.new / revisits.revisits, 4) and revisits.due >= revisits.since
     recrawled = state.counts["discovered"] - len(TO_BE_TAKEN_OUT) - 4  # three redirects, and the feed as a page
     assert recrawled - 3 <= revisits.recrawled <= recrawled, "the last ones may not be taken up yet"
-    assert "Revisits of known pages" in shown and f"{revisits.useless:.1%} found nothing new" in shown
+    for text in shown:
+        assert "Revisits of known pages" in text and f"{revisits.useless:.1%} found nothing new" in text
     assert totals["revisits_304"] > 5 and totals["versions"] == 1
     assert (totals["revisits_gone"], totals["revisits_opted_out"]) == (2, 3)
     as_pages = ("feed", "feed/")  # there is a link to it, too

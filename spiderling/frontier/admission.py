@@ -10,7 +10,7 @@ from spiderling.base.link_batch import KINDS, REPETITIVE, form_of
 from spiderling.base.option_values import parse_ports, parse_tlds
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, CanonicalUrl, canonicalize, port_of, top_level_domain, url_key
+from spiderling.base.urls import CanonicalUrl, canonicalize, port_of, top_level_domain, url_key
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK, Host, HostState, QueuedUrl
 from spiderling.frontier.storage.queues import line_of, plain_line
 from spiderling.frontier.traps import Traps
@@ -53,7 +53,6 @@ class Admission:
         distance = mention.distance
         host_id = url_states.hosts.find(target.host)
         if host_id:
-            self._note_way(mention, host_id)
             distance = self.lower(host_id, distance)
             key = url_key(host_id, target.url, mention.salt)
             if key in url_states.seen:
@@ -63,7 +62,6 @@ class Admission:
             return self.refuse(refusal)
         if not host_id:
             host_id = self.host_id(target.host, distance)
-            self._note_way(mention, host_id)
             key = url_key(host_id, target.url, mention.salt)
         url_states.seen.add(key)
         url_states.ledger.discover()
@@ -84,15 +82,11 @@ class Admission:
 
     def lower(self, host_id: int, distance: int) -> int:
         """Lower the distance of a known host to *distance*, if that is less; returns its distance."""
-        self._url_states.hosts.nearer.update(self._url_states.graph.lower(host_id, distance))
-        return self._url_states.host_states.distances[host_id]
-
-    def _note_way(self, mention: Mention, host_id: int) -> None:
-        """*mention* leads from the host of its page, if that is one of ours, to the host *host_id*."""
-        source = mention.page >> HASH_BITS & MAX_HOST_ID
-        if source:
-            hops = mention.distance > self._url_states.host_states.distances[source]
-            self._url_states.graph.note(source, (host_id,), int(hops))
+        distances = self._url_states.host_states.distances
+        if distance < distances[host_id]:
+            distances[host_id] = distance
+            self._url_states.hosts.nearer.add(host_id)
+        return distances[host_id]
 
     def gate(
         self, name: str, host_id: int, distance: int, is_asked_for: bool = False

@@ -102,7 +102,6 @@ class Intake(Part):
         for at in places:
             if not ids[number := numbers[at]]:
                 ids[number] = self._admission.host_id(links.hosts[number], source.distance + 1)
-                self._url_states.graph.note(source.id, (ids[number],))
         hosts = [ids[numbers[at]] for at in places]
         keys = self._url_states.seen.enter(hosts, [digests[at] for at in places])
         waiting: dict[int, list[Entry]] = {host_id: [] for host_id in hosts}
@@ -117,7 +116,6 @@ class Intake(Part):
     def _ids(self, source: LinkingHost, names: Sequence[str]) -> list[int]:
         """The ids of the hosts *names*, 0 for unknown ones; known ones may get a lower distance."""
         ids = self._url_states.hosts.find_all(names)
-        self._url_states.graph.note(source.id, ids)
         for host_id in self._url_states.host_states.farther(ids, source.distance + 1):
             if host_id != source.id:
                 self._admission.lower(host_id, source.distance + 1)

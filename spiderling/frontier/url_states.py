@@ -20,7 +20,6 @@ from spiderling.frontier.hosts import (
     SEED_RANK,
     STATE_OF,
     Host,
-    HostGraph,
     HostState,
     HostStates,
     QueuedUrl,
@@ -197,7 +196,6 @@ class UrlStates:
     def __init__(self, options: Options, store: SqliteStore, strategy: Strategy) -> None:
         preferred = parse_tlds(options.prefer_tlds, "PREFER_TLDS") or ()
         self.host_states = HostStates()
-        self.graph = HostGraph(self.host_states)
         self.queues = Queues(store, self.host_states, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(
             self.host_states,
@@ -230,7 +228,6 @@ class UrlStates:
         """
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen)
-        self.graph.restore(state.edges)
         open_hosts = self.hosts.load_hosts()
         for row in store.used_hosts():
             self.hosts.load_used(row)
@@ -260,7 +257,6 @@ class UrlStates:
             hosts=hosts,
             host_updates=host_updates,
             seen=self.seen.drain(),
-            edges=self.graph.drain(),
             robots=robots.files.records.drain(),
             consent=robots.files.ledger,
             counts=self.ledger.counts() | {GENERATION: self.queues.generation},

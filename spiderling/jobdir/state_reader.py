@@ -31,7 +31,7 @@ from spiderling.frontier.storage.state_file import readable, what_to_do
 _TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 _KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
 _MAY_BE_NEGATIVE = ("exempt",)
-_SIZES = {"keys": 8, "edges": 8, "pages": 16, "lengths": 32}
+_SIZES = {"keys": 8, "pages": 16, "lengths": 32}
 """Bytes of an entry in columns that pack 64-bit numbers, by ones, twos or fours."""
 _VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
 _MAX_SAID = 120  # characters of SQLite's own message that are printed; it may quote what it could not read; chosen

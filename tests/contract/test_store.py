@@ -39,7 +39,6 @@ FULL = Changes(
     added=[(1 << 4, b"@/a"), (2 << 4 | 3, b"C/\xff\t"), (1 << 4, b"@/b")],
     seen=[7, -(2**63), 2**63 - 1],
     digests=[0, -1],
-    edges=[1 << 25 | 2 << 1 | 1, 5],
     robots={"http://a.cz": RobotsRecord("rules", 1.0, 2.0, 0, b"\x00z")},
     consent=[ConsentRow("http://a.cz", "/robots.txt", "200", "ab", 5.0, 5.0, "disallow")],
     segments=[SegmentRow("cs-00001.prevert.zst", 2**40, 3), SegmentRow("cs-00001.warc.gz", 5, 1, "warc")],
@@ -72,11 +71,11 @@ def store(opened: Callable[[], SqliteStore]) -> SqliteStore:
 
 
 def plain(state: State) -> State:
-    return replace(state, seen=list(state.seen), digests=list(state.digests), edges=list(state.edges))
+    return replace(state, seen=list(state.seen), digests=list(state.digests))
 
 
 def test_new_store_is_empty(store: SqliteStore) -> None:
-    assert plain(store.load()) == State(seen=[], digests=[], edges=[])
+    assert plain(store.load()) == State(seen=[], digests=[])
     assert list(store.host_columns()) == list(store.used_hosts()) == store.chunk_ids(1) == []
     assert store.robots("http://a.cz") is None
     with pytest.raises(StorageError):
@@ -90,8 +89,7 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], SqliteStore]) -> None
     store.commit(FULL)
     expected = State(
         tails={1 << 4: [b"@/a", b"@/b"], 2 << 4 | 3: [b"C/\xff\t"]}, seen=[7, -(2**63), 2**63 - 1], digests=[0, -1],
-        edges=[1 << 25 | 2 << 1 | 1, 5],
-        segments=FULL.segments, counts=FULL.counts, meta=FULL.meta, peers=FULL.peers,
+            segments=FULL.segments, counts=FULL.counts, meta=FULL.meta, peers=FULL.peers,
         outboxes={0: OutboxSummary(1, 1, 2, 2, 6.5), 2: OutboxSummary(1, 2, 4, 3, 5.0)},
     )  # fmt: skip
     for again in (store, opened()):  # also when it is opened again without having been closed
@@ -114,7 +112,7 @@ def test_rows_are_replaced_and_keys_are_added(store: SqliteStore) -> None:
     store.commit(FULL)
     store.commit(
         Changes(
-            hosts=[HOST._replace(state="retired")], host_updates=[(0, 44, 3, 2)], seen=[8], digests=[5], edges=[6],
+            hosts=[HOST._replace(state="retired")], host_updates=[(0, 44, 3, 2)], seen=[8], digests=[5],
             robots={"http://a.cz": RobotsRecord("no rules", 3.0, 4.0)}, counts={"waiting": 5}, meta={"ž": "!"},
             segments=[SegmentRow("cs-00001.prevert.zst", 1, 0)],
         )
@@ -124,7 +122,6 @@ def test_rows_are_replaced_and_keys_are_added(store: SqliteStore) -> None:
     marked = (second.waiting, second.parked, second.distance)
     assert (*marked, second.first) == (0, 44, 3, b"@/1\n@/2"), "the rest of the row stays"
     assert (state.seen, state.digests) == ([7, -(2**63), 2**63 - 1, 8], [0, -1, 5])
-    assert state.edges == [*FULL.edges, 6]
     assert store.robots("http://a.cz") == RobotsRecord("no rules", 3.0, 4.0, 0, b"")
     assert state.segments == [SegmentRow("cs-00001.prevert.zst", 1, 0), FULL.segments[1]]
     assert state.counts == {"end/kept": 2, "waiting": 5, "": -1}
@@ -271,7 +268,7 @@ def test_failing_batch_leaves_nothing(bad: Changes, tmp_path: Path) -> None:
         with pytest.raises(StorageError, match="could not be written"):
             store.commit(replace(bad, meta={"after": "1"}))
     with closing(SqliteStore(path)) as again:
-        assert plain(again.load()) == State(meta={"before": "1"}, seen=[], digests=[], edges=[])
+        assert plain(again.load()) == State(meta={"before": "1"}, seen=[], digests=[])
         assert list(again.host_columns()) == []
 
 

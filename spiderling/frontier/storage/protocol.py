@@ -220,7 +220,6 @@ class Changes:
     flush: Flush | None = None  # if given, it is applied instead of ``added`` and ``popped``
     seen: Iterable[int] = ()  # keys of URLs that were discovered
     digests: Iterable[int] = ()  # digests of pages and texts that were kept
-    edges: Iterable[int] = ()  # new links from host to host (hosts.py)
     robots: dict[str, RobotsRecord] = field(default_factory=dict)  # by origin, or by the address of another file
     consent: list[ConsentRow] = field(default_factory=list)
     segments: list[SegmentRow] = field(default_factory=list)
@@ -245,7 +244,6 @@ class State:
     tails: dict[int, list[bytes]] = field(default_factory=dict)  # slot -> lines, replayed from the log
     seen: array[int] = field(default_factory=partial(array, "q"))
     digests: array[int] = field(default_factory=partial(array, "q"))
-    edges: array[int] = field(default_factory=partial(array, "q"))
     segments: list[SegmentRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)

@@ -143,7 +143,6 @@ class SqliteStore:
                 tails=replay((added, popped) for _, added, popped in self._whole("log")),
                 seen=_keys(self._whole("seen")),
                 digests=_keys(self._whole("digest")),
-                edges=_keys(self._whole("edge")),
                 segments=[SegmentRow._make(row) for row in self._whole("file")],
                 counts=dict(self._whole("count")),
                 meta=dict(self._whole("meta")),
@@ -382,7 +381,7 @@ class StateWriter:
     def _write_appended(self, changes: Changes) -> None:
         for event in changes.events:
             self._append_row("event", event)
-        for name, numbers in (("seen", changes.seen), ("digest", changes.digests), ("edge", changes.edges)):
+        for name, numbers in (("seen", changes.seen), ("digest", changes.digests)):
             if packed_numbers := array("q", numbers).tobytes():
                 self._append_row(name, (packed_numbers,))
         for name, row in url_log.rows(changes.url_log):

@@ -171,7 +171,6 @@ TABLES = {
         _Chunks("chunk", 1, id=int, urls=int, lines=bytes),
         CheckedTable("seen", batch=int, keys=bytes),
         CheckedTable("digest", batch=int, keys=bytes),
-        CheckedTable("edge", batch=int, edges=bytes),
         CheckedTable("log", batch=int, added=bytes, popped=str),
         CheckedTable("length", batch=int, lengths=bytes),
         CheckedTable("ended", batch=int, time=float, segment=str, offset_bytes=int, keys=bytes, ends=bytes),
@@ -192,12 +191,11 @@ TABLES = {
 }
 """Every table but ``written``, by name.
 
-seen, digest: keys of discovered URLs, digests of kept pages and texts.  edge: which host links to which, as far as that
-may shorten a distance (hosts.py).  log: what was added to tails since the last flush.  length: lengths of queues that
-are newer than the rows of their hosts.  ended, found, purged, validator: url_log.py.  outbox, peer: the messages that
-wait for other shards to take them, and how far the exchange with each shard has come.  recrawled: what is recrawled
-(recrawl/pages.py); rate: how often something new stands there, by host (recrawl/policy.py); paragraph: digests of the
-paragraphs of pages, by URL key.
+seen, digest: keys of discovered URLs, digests of kept pages and texts.  log: what was added to tails since the last
+flush.  length: lengths of queues that are newer than the rows of their hosts.  ended, found, purged, validator:
+url_log.py.  outbox, peer: the messages that wait for other shards to take them, and how far the exchange with each
+shard has come.  recrawled: what is recrawled (recrawl/pages.py); rate: how often something new stands there, by host
+(recrawl/policy.py); paragraph: digests of the paragraphs of pages, by URL key.
 """
 
 _VIEWS = """

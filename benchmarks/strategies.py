@@ -216,7 +216,7 @@ def _record(directory: Path, name: str) -> None:
 DEFAULT = "spiderling"
 THRIFT = "spiderling:thrift=6"
 """The default for a line that is paid by the gigabyte."""
-LSWC = tuple(f"lswc:s={s},t={t}" for s in (1, 3) for t in (1, 5))
+LSWC = tuple(f"simulator.rivals.Lswc:s={s},t={t}" for s in (1, 3) for t in (1, 5))
 FOCUSED = ("simulator.rivals.Hard", "simulator.rivals.Soft")
 RIVALS = ("yield", "heidix", *LSWC, *FOCUSED)
 CHOOSING = (31, 32, 33, 34, 35)

@@ -66,7 +66,7 @@ class Command(SpiderlingCommand):
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "
-            f"Example: {called()} bfs lswc:s=3,t=5 spiderling --web thai --seeds 3 --csv thai.csv"
+            f"Example: {called()} bfs spiderling:thrift=3 spiderling --web thai --seeds 3 --csv thai.csv"
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -90,7 +90,7 @@ def test_the_yardstick_keeps_the_intervals() -> None:
 
 @pytest.mark.slow
 def test_runs_are_the_same_on_one_core_and_on_two() -> None:
-    tasks = [Task("thai", strategy, seed) for strategy in ("bfs", "lswc:s=3,t=5") for seed in (1, 2)]
+    tasks = [Task("thai", strategy, seed) for strategy in ("bfs", "simulator.rivals.Lswc:s=3,t=5") for seed in (1, 2)]
     ticks: list[int] = []
     terms = replace(TERMS, max_pages=500)
     alone = {run.task: run for run in compare(tasks, terms, 1, lambda pages: None)}

@@ -55,7 +55,7 @@ class Options:
     # what is fetched first
     strategy: str = _option(
         "spiderling",
-        "What is fetched first and left out, such as lswc:s=3,t=5 (docs/strategies.md); also -a strategy=.",
+        "What is fetched first and left out, such as spiderling:thrift=3 (docs/strategies.md); also -a strategy=.",
     )
     random_seed: int = _option(
         1, "Seed of what is drawn by chance in a strategy; the same crawl with the same seed draws the same.", low=0

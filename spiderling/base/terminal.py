@@ -102,8 +102,8 @@ def _cell(value: Any) -> str:
 def nearest(name: str, known: Iterable[str], most: int = 1, likeness: float = _LIKENESS) -> list[str]:
     """At most *most* names of *known* that *name* may stand for, the likeliest first.
 
-    >>> nearest("lsvc", ["lswc", "bfs"])
-    ['lswc']
+    >>> nearest("yeild", ["yield", "bfs"])
+    ['yield']
     """
     return difflib.get_close_matches(name, list(known), most, likeness)
 
@@ -111,8 +111,8 @@ def nearest(name: str, known: Iterable[str], most: int = 1, likeness: float = _L
 def hint(name: str, known: Iterable[str], likeness: float = _LIKENESS) -> str:
     """The end of a message about an unknown *name*.
 
-    >>> hint("lsvc", ["lswc", "bfs"])
-    'did you mean lswc? known are lswc, bfs.'
+    >>> hint("yeild", ["yield", "bfs"])
+    'did you mean yield? known are yield, bfs.'
     """
     near = nearest(name, known, likeness=likeness)
     return "".join([*(f"did you mean {meant}? " for meant in near), f"known are {', '.join(known)}."])

@@ -1,11 +1,8 @@
 """Strategies: in which order a crawl fetches what it has found, and what it leaves out.
 
 The Frontier asks a Strategy for the rank of each link of a page, or whether to drop it; for the rank of a host; and
-whether to retire a host.  ``parse("lswc:s=3,t=5")`` makes one; the fields of its dataclass are the parameters that a
-user may set.  docs/strategies.md says how to write another.
-
-``distance`` in this module is the number of links from the latest relevant ancestor of a URL, 1 if it was found on a
-relevant page.  It is kept as the URL's rank.
+whether to retire a host.  ``parse("spiderling:thrift=3")`` makes one; the fields of its dataclass are the parameters
+that a user may set.  docs/strategies.md says how to write another.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ from spiderling.base.reasons import Reason
 from spiderling.base.terminal import entries_of, hint
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.strategy import (
-    DROPPED,
     USUAL_RANK,
     BatchRanker,
     FoundLink,
@@ -44,11 +40,10 @@ if TYPE_CHECKING:
     from spiderling.frontier.strategy import CrawlView
 
 
-_RELEVANT = "relevant server:"  # keys in the store's ``meta``, with an id behind it, of the relevant servers of `Lswc`
 _HIGHEST = 10**12  # what a parameter may be at most if it has no bound of its own; chosen: more pages than any crawl
 
 
-def _parameter(default: float, most: float) -> Any:
+def parameter(default: float, most: float) -> Any:
     """A field that is *most* at most, which `parse` checks."""
     return field(default=default, metadata={"most": most})
 
@@ -72,7 +67,7 @@ class Heidix(Strategy):
     No host is retired.
     """
 
-    power: float = _parameter(1.0, most=100)
+    power: float = parameter(1.0, most=100)
     """A rank is drawn with a probability proportional to 1 / (rank + 1) to this power."""
     weights: ClassVar[Mapping[str, float]] = {
         name: WEIGHTS[name] for name in ("host", "page-inside", "page-outside", "block", "url")
@@ -111,8 +106,8 @@ class Heidix(Strategy):
 class Spiderling(Heidix):
     """Ranks by all estimators, asks hosts of little yield more seldom, and retires those of low yield rate."""
 
-    power: float = _parameter(20.0, most=100)
-    thrift: float = _parameter(1.0, most=100)
+    power: float = parameter(20.0, most=100)
+    thrift: float = parameter(1.0, most=100)
     weights = WEIGHTS
     retires = True
     reopens = True
@@ -142,7 +137,7 @@ class RandomWalk(ByHead):
     each page is fetched once.
     """
 
-    jump: float = _parameter(0.1, most=1)
+    jump: float = parameter(0.1, most=1)
 
     def begin(self, crawl: CrawlView, options: Options) -> None:
         self._seed = options.random_seed
@@ -173,67 +168,18 @@ class RandomWalk(ByHead):
         return 1 / max(1, links)
 
 
-@dataclass
-class Lswc(ByHead):
-    """Language specific crawling (Somboonviwat et al. 2006, section 3), with its thresholds S and T.
-
-    Servers that gave text or a relevant page go first.  Links of relevant pages have the rank 1 within their server and
-    2 to others.  Links at distance d have the rank d + 2; on an English page that was found on a relevant one, d + 1.
-    """
-
-    s: int = 1  # downloads after which a server that gave no relevant page is retired
-    t: int = _parameter(1, most=LAST_RANK - 2)  # the longest distance that is not dropped
-
-    def ranker(self, page: LinkingPage) -> Ranker:
-        name = page.host.name
-        if page.is_relevant:
-            return lambda link: 1 if link.target.host == name else 2
-        distance = self.distance(page.rank) + 1
-        bonus = distance == 2 and page.language == "en"
-        rank = DROPPED if distance > self.t else min(distance + 2 - bonus, LAST_RANK)
-        return lambda link: rank
-
-    @staticmethod
-    def distance(rank: int) -> int:
-        """The distance of a URL with this *rank*."""
-        return 1 if rank <= 2 else max(2, rank - 2)
-
-    def begin(self, crawl: CrawlView, options: Options) -> None:
-        self._relevant: set[int] = set()  # ids of relevant servers
-        self._new: list[int] = []  # those that the store does not know
-
-    def learn(self, page: LinkingPage, target: CanonicalUrl, outcome: Outcome) -> None:
-        if page.is_relevant and page.host.id not in self._relevant:
-            self._relevant.add(page.host.id)
-            self._new.append(page.host.id)
-
-    def state(self) -> dict[str, str]:
-        new, self._new = self._new, []
-        return {f"{_RELEVANT}{host_id}": "true" for host_id in new}
-
-    def restore(self, meta: Mapping[str, str]) -> None:
-        self._relevant = {int(key.removeprefix(_RELEVANT)) for key in meta if key.startswith(_RELEVANT)}
-
-    def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
-        return 0 if account.kept_bytes or host_id in self._relevant else head
-
-    def gives_up(self, host: Host) -> bool:
-        return host.account.pages >= self.s and not (host.documents or host.id in self._relevant)
-
-
 STRATEGIES: dict[str, type[Strategy]] = {
     "spiderling": Spiderling,
     "yield": Yield,
     "bfs": Bfs,
     "heidix": Heidix,
-    "lswc": Lswc,
     "random-walk": RandomWalk,
 }
 """By the name that ``-a strategy=`` takes."""
 
 
 def parse(text: str) -> Strategy:
-    """The strategy of a name with parameters, such as ``lswc:s=3,t=5``; raises BadInput for anything else.
+    """The strategy of a name with parameters, such as ``spiderling:thrift=3``; raises BadInput for anything else.
 
     A name with dots is the import path of a dataclass, as in ``mine.strategies.ShortPathsFirst``.
     """

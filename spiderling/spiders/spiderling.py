@@ -65,7 +65,7 @@ class SpiderlingSpider(CorpusSpider):
     recrawl: str = ""
     """Whether pages are revisited for new text: on, off, or for so many days such as 30d."""
     strategy: str = ""
-    """In which order links and hosts are fetched, such as bfs, yield or lswc:s=3,t=5."""
+    """In which order links and hosts are fetched, such as bfs, yield or spiderling:thrift=3."""
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; by default a crawl begins with the seeds of
     the language models."""

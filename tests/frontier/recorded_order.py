@@ -25,7 +25,7 @@ TIMES_EVERY = 50
 """The time of every 50th fetch is kept, which is enough to see a clock that drifts."""
 HOSTS_AT_ONE_ADDRESS = 16
 EVERY_STRATEGY = (
-    "bfs", "yield", "heidix", "spiderling", "spiderling:thrift=3", "random-walk", "lswc",
+    "bfs", "yield", "heidix", "spiderling", "spiderling:thrift=3", "random-walk", "simulator.rivals.Lswc",
 )  # fmt: skip
 
 
@@ -163,7 +163,7 @@ CASES: dict[str, Callable[[Any], Order]] = {
     "thai, few places": generated("thai", active_hosts=10),
     "thai, short queues": generated("thai", max_host_queue=15),
     "thai, killed": killed("thai", False, strategy="spiderling"),
-    "thai, lswc, killed": killed("thai", False, strategy="lswc"),
+    "thai, simulator.rivals.Lswc, killed": killed("thai", False, strategy="simulator.rivals.Lswc"),
     "pt, killed, in a file": killed("pt", True, strategy="spiderling"),
     "redirects and errors": served(),
     "redirects and errors, bfs": served(strategy="bfs"),

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from virtual_crawl import Answer, VirtualCrawl, page
 
+from simulator.rivals import Lswc
 from spiderling.base.errors import BadInput
 from spiderling.base.link_batch import FOREIGN, WANTED, Link, gathered
 from spiderling.base.options import Options
@@ -65,15 +66,17 @@ BFS = ["s", "bad", "good", "bad1", "good1", "good2", "good3", "deep", "rich"]
         ("yield", BFS),
         ("simulator.rivals.Soft", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
         ("simulator.rivals.Hard", ["s", "bad", "good", "good2", "good3"]),
-        ("lswc", ["s", "bad", "good", "good2", "good3"]),
-        ("lswc:t=3,s=9", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
+        ("simulator.rivals.Lswc", ["s", "bad", "good", "good2", "good3"]),
+        ("simulator.rivals.Lswc:t=3,s=9", ["s", "bad", "good", "good2", "good3", "bad1", "good1", "deep", "rich"]),
     ],
 )
 def test_order(strategy: str, order: list[str]) -> None:
     crawl = VirtualCrawl(TREE, strategy=strategy).run("http://a.cz/s")
     assert names(crawl) == order
     refused = crawl.mentions.get(Reason.UNPROMISING, 0)
-    assert refused == {"simulator.rivals.Hard": 2, "lswc": 2}.get(strategy, 0), "and nothing else is missing"
+    assert refused == {"simulator.rivals.Hard": 2, "simulator.rivals.Lswc": 2}.get(strategy, 0), (
+        "and nothing else is missing"
+    )
 
 
 def test_dropped_link_is_accepted_from_a_better_page() -> None:
@@ -91,7 +94,7 @@ def test_server_without_relevant_pages_is_left_after_s_of_them() -> None:
     web: dict[str, Any] = {"http://a.cz/s": page(*links), **dict.fromkeys(links, poor())}
     web["http://c.cz/1"] = page()
     for s, of_b, of_c in ((1, 1, 1), (2, 2, 6)):
-        crawl = VirtualCrawl(web, strategy=f"lswc:s={s}").run("http://a.cz/s")
+        crawl = VirtualCrawl(web, strategy=f"simulator.rivals.Lswc:s={s}").run("http://a.cz/s")
         assert (len(crawl.fetched("b.cz")), len(crawl.fetched("c.cz"))) == (of_b, of_c), s
     assert crawl.ends == {Reason.KEPT: 2, WRONG: 7, Reason.HOST_RETIRED: 4}
 
@@ -113,9 +116,12 @@ def ranking(name: str) -> Callable[[LinkingPage, bool], int]:
 
 
 def test_lswc_prefers_what_an_english_page_between_leads_to(a_host: Any) -> None:
-    at = {language: rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, language=language)) for language in ("en", "de")}
-    assert at["en"] < at["de"] < rank("lswc:t=5", LinkingPage(a_host, WRONG, at["de"], language="en"))
-    assert rank("lswc:t=5", LinkingPage(a_host, WRONG, 2, relevant=True)) == 2, "by the paper's rule it is relevant"
+    def rank_of(linking: LinkingPage) -> int:
+        return rank("simulator.rivals.Lswc:t=5", linking)
+
+    at = {language: rank_of(LinkingPage(a_host, WRONG, 2, language=language)) for language in ("en", "de")}
+    assert at["en"] < at["de"] < rank_of(LinkingPage(a_host, WRONG, at["de"], language="en"))
+    assert rank_of(LinkingPage(a_host, WRONG, 2, relevant=True)) == 2, "by the paper's rule it is relevant"
 
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES.keys() - {"random-walk"}))
@@ -149,7 +155,7 @@ def test_only_strategies_with_yield_retire() -> None:
     web = {f"http://a.cz/{number}": page(body_bytes=200_000, kept_bytes=0) for number in range(20)}
     for strategy in STRATEGIES:
         crawl = VirtualCrawl(web, strategy=strategy).run(*web)
-        assert (Reason.HOST_RETIRED in crawl.ends) is (parse(strategy).retires or strategy == "lswc"), strategy
+        assert (Reason.HOST_RETIRED in crawl.ends) is parse(strategy).retires, strategy
 
 
 def test_example_of_the_docs_works() -> None:
@@ -205,10 +211,11 @@ def test_ranks_are_ranks(name: str, reason: Reason, of_page: int, block: bool, b
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("lsvc", "did you mean lswc"), ("", "known are"), ("bfs:t=1", "takes none"), ("lswc:x=1", "takes s, t"),
+        ("yeild", "did you mean yield"), ("", "known are"), ("bfs:t=1", "takes none"), ("heidix:x=1", "takes power"),
         ("spiderling:haste=1", "no parameter 'haste'"),
-        ("lswc:s", "whole number"), ("lswc:t=0", "from 1 to 7"), ("lswc:t=8", "from 1 to 7"),
-        ("lswc:s=1.5", "whole number"), ("heidix:power=-1", "0 or more"), ("heidix:power=nan", "0 or more"),
+        ("simulator.rivals.Lswc:s", "whole number"), ("simulator.rivals.Lswc:t=0", "from 1 to 7"),
+        ("simulator.rivals.Lswc:t=8", "from 1 to 7"), ("simulator.rivals.Lswc:s=1.5", "whole number"),
+        ("heidix:power=-1", "0 or more"), ("heidix:power=nan", "0 or more"),
         ("nowhere.Mine", "cannot be imported"), ("simulator.rivals.Mine", "cannot be imported"), ("a..b", "imported"),
         ("simulator.rivals", "no dataclass"), ("simulator.rivals.Ranker", "no dataclass"),
         ("simulator.rivals.Hard:t=1", "none"),
@@ -222,7 +229,7 @@ def test_unknown_strategy_is_told(text: str, says: str) -> None:
 def test_strategy_with_parameters() -> None:
     assert parse("spiderling:thrift=0").thrift == 0
     assert parse("heidix:power=1") == parse("heidix")
-    assert parse(" lswc: s=3, t=5") == STRATEGIES["lswc"](s=3, t=5)  # type: ignore[call-arg]
+    assert parse(" simulator.rivals.Lswc: s=3, t=5") == Lswc(s=3, t=5)
 
 
 def walked(jump: float, links: int, new: int, pages: int = 4000) -> list[int]:

@@ -305,7 +305,7 @@ def decided(frontier: Frontier) -> list[object]:
     return found
 
 
-@pytest.mark.parametrize("name", [*STRATEGIES, "lswc:s=3,t=5"])
+@pytest.mark.parametrize("name", [*STRATEGIES, "simulator.rivals.Lswc:s=3,t=5"])
 def test_every_strategy_decides_after_a_kill_as_if_there_had_been_none(name: str) -> None:
     """Relevant servers that gave no text (h0 to h2) among them, which the accounts do not tell from others."""
     frontier, store, rng = begun(name), SqliteStore(), random.Random(4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sqlite3
 from collections import Counter
 from contextlib import closing
 from dataclasses import fields
@@ -124,16 +123,6 @@ def test_a_host_with_its_queue(finished: Crawl) -> None:
     assert len(listed) == finished.state().ends["host-retired"]
     assert "boilerplate-only 11" in out
     assert told(finished, "host", "https://www.poor.test:443/x") == told(finished, "host", "poor.test")
-
-
-def test_views_are_readable_with_sqlite(finished: Crawl) -> None:
-    with closing(sqlite3.connect(finished.directory / "state/frontier.sqlite")) as file:
-        ends = {reason: urls for reason, urls, _ in file.execute("SELECT * FROM ends")}
-        all_hosts, at0, at1 = file.execute("SELECT hosts_at, hosts, documents FROM yield").fetchall()
-        assert file.execute("SELECT * FROM waiting").fetchall() == []
-    assert ends == finished.state().ends
-    assert all_hosts == ("all", 6, ends["kept"])
-    assert at0[:2] == ("distance 0", 2) and at1[:2] == ("distance 1", 4)
 
 
 def test_a_running_crawl_can_be_read_and_goes_on(tmp_path: Path) -> None:

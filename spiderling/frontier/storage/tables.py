@@ -206,19 +206,6 @@ CREATE VIEW hosts AS SELECT name, state, distance, pages, documents, words,
     datetime(due, 'unixepoch') AS due FROM host ORDER BY kept_bytes DESC, name;
 CREATE VIEW consents AS SELECT origin, file, answer, says, datetime(first, 'unixepoch') AS first,
     datetime(last, 'unixepoch') AS last, digest FROM consent ORDER BY origin, file, consent.first;
-CREATE VIEW ends AS SELECT substr(key, 5) AS reason, value AS urls,
-    round(value * 1.0 / (SELECT max(value, 1) FROM count WHERE key = 'discovered'), 4) AS share
-    FROM count WHERE key LIKE 'end/%' AND value ORDER BY value DESC;
-CREATE VIEW waiting AS SELECT state, count(*) AS hosts, sum(waiting) AS urls, max(waiting) AS most,
-    datetime(min(due), 'unixepoch') AS first_due FROM host WHERE waiting GROUP BY state ORDER BY urls DESC;
-CREATE VIEW yield AS
-    SELECT CASE WHEN at IS NULL THEN 'all' ELSE 'distance ' || at END AS hosts_at, count(*) AS hosts,
-    sum(pages) AS pages, sum(documents) AS documents, sum(words) AS words,
-    round(sum(downloaded_bytes) / 1e6, 3) AS down_mb, round(sum(kept_bytes) / 1e6, 3) AS kept_mb,
-    round(sum(kept_bytes) * 1.0 / max(sum(downloaded_bytes), 1), 4) AS yield_rate,
-    round(sum(documents) * 1.0 / max(sum(pages), 1), 4) AS yield_ratio
-    FROM (SELECT NULL AS at, * FROM host UNION ALL SELECT distance AS at, * FROM host)
-    GROUP BY at ORDER BY at;
 """
 """For people who read the file with sqlite3 or datasette; they may read while the crawl runs."""
 SCHEMA = (

@@ -183,17 +183,10 @@ def set_aside(surplus: Surplus) -> None:
     name = f"{stem}-from-{start}" if start else stem
     if whole < size:
         _copy(path, whole, size, _free(directory, name, f"{suffix}.torn"))
-    if start:
-        if start < whole:
-            _copy(path, start, whole, _free(directory, name, suffix))
-        os.truncate(path, start)
-    elif whole:
-        moved = _free(directory, name, suffix)
-        path.rename(moved)
-        os.truncate(moved, whole)
-    else:
-        path.unlink()  # its bytes stand in the copy
+    if start < whole:
+        _copy(path, start, whole, _free(directory, name, suffix))
     sync_directory(directory)
+    _cut(surplus)
     sync_directory(path.parent)
 
 

@@ -7,7 +7,7 @@ const SAVED_PAGE = 100; // hosts on a page of a saved list
 const SMOOTH_S = 60; // running time over which a point of a curve is averaged
 const byId = (id) => document.getElementById(id);
 const saved = JSON.parse(byId("saved")?.textContent ?? "null"); // null: the crawl is asked
-const state = { status: null, curves: null, span: "hours", known: false, opened: "", watch: null,
+const state = { status: null, curves: null, span: "hours", known: false, opened: "", watch: null, hasFailed: false,
   hosts: { search: "", order: "words", rising: false, page: 0, pages: 1 } };
 
 // -- making elements
@@ -466,8 +466,10 @@ async function follow(mine) {
 async function look(read) {
   try {
     await read();
-    byId("said").textContent = "";
+    if (state.hasFailed) byId("said").textContent = "";
+    state.hasFailed = false;
   } catch (error) {
+    state.hasFailed = true;
     if (error.isLocked) stop();
     badge(error.isLocked ? "locked" : "no answer", "gone");
     byId("said").textContent = error instanceof TypeError

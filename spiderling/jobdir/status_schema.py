@@ -249,7 +249,7 @@ class Status:
     files: list[Files] | None = None  # null if it was not asked for.
     facts: dict[str, dict[str, int]] | None = None
     """encoding, declared (encoding), file (kind), licence, optout (signal) -> value -> documents that were kept; null
-    in the stream of the live page."""
+    if it was not asked for."""
     statements: dict[str, int] | None = None
     """What sites say of the use of their texts -> origins; null if it was not asked for."""
     curves: Curves | None = None  # null if it was not asked for.

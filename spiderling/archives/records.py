@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
@@ -82,7 +81,7 @@ class RecordReader:
                 yield ArchiveRecord(Position(members.offset), reason=Reason.DAMAGED)
             else:
                 yield from self._of_member(member)
-                if member.ending is Ending.WHOLE:
+                if member.is_whole:
                     continue
             if not members.resync():
                 return
@@ -100,7 +99,7 @@ class RecordReader:
                     member.give_up(found.stream_pos + 1)
                     return
                 behind = found.stream_pos + max(1, found.content_length)
-            is_whole = member.ending is Ending.WHOLE and behind <= member.tell()
+            is_whole = member.is_whole and behind <= member.tell()
         except BaseException as error:  # the parser's PanicException is a BaseException
             if not isinstance(error, (OSError, ValueError)) and type(error).__name__ != "PanicException":
                 raise
@@ -226,15 +225,6 @@ _PROBE_BYTES = 140_000  # compressed bytes that are enough for a member's first 
 _PACKED = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD))))
 _ANY = re.compile(b"|".join(map(re.escape, (_GZIP, _ZSTD, _MARK))))
 _BROKEN = (zlib.error, zstd.ZstdError, EOFError, ValueError)
-
-
-class Ending(Enum):
-    """How a member ended."""
-
-    OPEN = "it has not"
-    WHOLE = "as it should"
-    CUT = "with the file"
-    DAMAGED = "where it could not be decompressed"
 
 
 class _Gzip:
@@ -377,7 +367,8 @@ class Member:
         self._codec = codec
         self._is_plain = isinstance(codec, _Plain)
         self.offset = members.offset  # place in the archive at which it begins
-        self.ending = Ending.OPEN
+        self.is_over = False  # whether it ended, or cannot be decompressed further
+        self.is_whole = False  # whether it ended as it should
         self._ready = b""
         self._given = 0
         while self._given < start and self.read(start - self._given):
@@ -391,7 +382,8 @@ class Member:
         """End it, because of damage before the decompressed byte *at*; a plain archive can be read on from there."""
         if self._is_plain:
             self._members.seek(self.offset + at)
-            self.ending = Ending.DAMAGED
+            self.is_over = True
+            self.is_whole = False
 
     def tell(self) -> int:
         """Decompressed bytes that were read."""
@@ -399,7 +391,7 @@ class Member:
 
     def read(self, size: int = _MAX_BYTES) -> bytes:
         """Some of the next decompressed bytes, at most *size*; none where the member ends or is damaged."""
-        while not self._ready and self.ending is Ending.OPEN:
+        while not self._ready and not self.is_over:
             self._ready = self._decompress()
         data = self._ready[:size]
         self._ready = self._ready[size:]
@@ -415,11 +407,13 @@ class Member:
         except _BROKEN:
             is_first = begin == self.offset
             self._members.put_back(taken[1:] if is_first else taken)  # or resync would find this member again
-            self.ending = Ending.DAMAGED
+            self.is_over = True
             return b""
         if codec.eof:
             self._members.put_back(codec.unused_data)
-            self.ending = Ending.WHOLE
+            self.is_over = True
+            self.is_whole = True
         elif not taken and not data and codec.needs_input:
-            self.ending = Ending.WHOLE if self._is_plain else Ending.CUT
+            self.is_over = True
+            self.is_whole = self._is_plain
         return data

@@ -234,7 +234,7 @@ async def test_a_worn_worker_is_replaced_and_no_page_is_lost(limits, text):
         for _ in range(6):
             before = pool.pids
             pages += await asyncio.gather(*(pool.process(order(text)) for _ in range(8)))
-            await until(lambda before=before: pool.pids != before)
+            await until(lambda before=before: pool.pids and pool.pids != before)
             assert len(pool.pids) == 1
         worn = {page.words for page in pages} - set(pool.pids)
         await until(is_settled)
@@ -253,26 +253,11 @@ async def test_a_worker_within_its_share_stays(pool):
 
 
 @pytest.mark.slow
-async def test_a_worn_worker_that_dies_is_replaced_once():
+async def test_the_pages_behind_a_worn_worker_are_not_to_blame():
     async with working(max_pages=1) as pool:
         assert await outcomes(pool, ["a", "die", "b", "c"]) == ["a", "crash", "b", "c"]
         await until(is_settled)
         assert len(pool.pids) == 1
-
-
-@forked
-async def test_close_ends_workers_that_are_leaving():
-    pool = WorkerPool(1, dataclasses.replace(FAKE, max_pages=1), page_timeout_s=60)
-    await pool.start()
-    first = pool.pids
-    running = [asyncio.ensure_future(pool.process(order(text))) for text in ("a", "sleep 30")]
-    await until(lambda: pool.pids != first)
-    await pool.stop()
-    assert running[0].result().title == "a"
-    with pytest.raises(asyncio.CancelledError):
-        await running[1]
-    with pytest.raises(ProcessLookupError):
-        os.kill(first[0], 0)
 
 
 async def test_signals_are_left_to_the_parent(pool):

@@ -7,8 +7,8 @@ SIGKILL, which may not be its fault, it is tried once more): the pages queued be
 concurrent.futures.ProcessPoolExecutor loses every queued page when one page kills its worker, and takes 150 to 220 us
 of the event loop a page against 40 (measured).
 
-A worker that has done its share of pages, or has grown, says so with an answer, and works on until a fresh one is
-ready.  So a leak of memory is bounded.
+A worker that has done its share of pages, or has grown, says so with an answer, and is replaced.  So a leak of memory
+is bounded.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Worker(asyncio.BufferedProtocol):
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
-        self._is_worn = False
+        self.is_worn = False
+        """Whether it has said that it is; then it is to be replaced, and no page is to blame."""
         self._is_distrusted = False
         self._reason = "the text worker died"
         self._loop = asyncio.get_running_loop()
@@ -180,9 +181,9 @@ class Worker(asyncio.BufferedProtocol):
                 job.future.set_result(value)
             else:
                 job.future.set_exception(WorkerCrash(f"{value} while processing {job.task.url}"))
-        if kind & WORN and not self._is_worn:
-            self._is_worn = True
-            self._pool.worker_worn(self)
+        if kind & WORN and self._transport:
+            self.is_worn = True
+            self._transport.abort()
         self._pool.dispatch()
 
     def _set_deadline(self) -> None:
@@ -233,7 +234,6 @@ class WorkerPool:
         self.config = config
         self.page_timeout_s = page_timeout_s
         self._workers: list[Worker] = []
-        self._leaving: list[Worker] = []
         self._waiting: deque[Job] = deque()
         self._failed_starts = 0
         self._stopped = False
@@ -241,13 +241,13 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the running workers, without those that only finish what they have."""
+        """Process ids of the running workers."""
         return [worker.process.pid for worker in self._workers]
 
     @property
     def queued(self) -> int:
         """Pages handed in and not yet done."""
-        return len(self._waiting) + sum(len(worker.jobs) for worker in (*self._workers, *self._leaving))
+        return len(self._waiting) + sum(len(worker.jobs) for worker in self._workers)
 
     async def start(self) -> None:
         """Start all workers; pages handed in before wait.  If one cannot start, raises SpiderlingError, as they do."""
@@ -294,7 +294,7 @@ class WorkerPool:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        workers = [*self._workers, *self._leaving]
+        workers = self._workers
         for job in [*self._waiting, *(job for worker in workers for job in worker.jobs)]:
             if error is None:
                 job.future.cancel()
@@ -302,7 +302,6 @@ class WorkerPool:
                 job.future.set_exception(error)
         self._waiting.clear()
         self._workers = []
-        self._leaving = []
         await asyncio.gather(*(worker.kill() for worker in workers))
 
     async def _launch(self, tries: int = 1) -> Worker:
@@ -316,7 +315,7 @@ class WorkerPool:
         return worker
 
     def dispatch(self) -> None:
-        """Give waiting pages to the workers with the shortest queues, and end idle leaving workers."""
+        """Give waiting pages to the workers with the shortest queues."""
         while self._waiting:
             shortest = QUEUED_PER_WORKER
             worker = None
@@ -329,29 +328,19 @@ class WorkerPool:
             job = self._waiting.popleft()
             if not job.future.done():  # its caller may have been cancelled
                 worker.send(job)
-        if self._leaving:
-            for idle in [worker for worker in self._leaving if not worker.jobs]:
-                self._leaving.remove(idle)
-                self._spawn(idle.kill())
 
     def worker_lost(self, worker: Worker, reason: str) -> None:
-        """A process is gone: replace it; blame its first page, queue its others before all waiting pages."""
-        if worker in self._workers:
-            self._workers.remove(worker)
-            self._spawn(self._replace())
-        elif worker in self._leaving:
-            self._leaving.remove(worker)
-        else:
+        """A process is gone: replace it; blame its first page, unless it was worn, and queue its others first."""
+        if worker not in self._workers:
             return
+        self._workers.remove(worker)
+        self._spawn(self._replace())
         jobs = list(worker.jobs)
         worker.jobs.clear()
-        self._spawn(self._convict(worker, reason, jobs[:1]))
-        self._waiting.extendleft(reversed(jobs[1:]))
+        guilty = 0 if worker.is_worn else 1
+        self._spawn(self._convict(worker, reason, jobs[:guilty]))
+        self._waiting.extendleft(reversed(jobs[guilty:]))
         self.dispatch()
-
-    def worker_worn(self, worker: Worker) -> None:
-        """The *worker* asks to be replaced; it goes on until the fresh one is ready."""
-        self._spawn(self._replace(worker))
 
     async def _convict(self, worker: Worker, reason: str, guilty: list[Job]) -> None:
         """Reap the process, whose exit status tells what ended it; then fail the *guilty* pages.
@@ -372,11 +361,11 @@ class WorkerPool:
                     job.future.set_exception(WorkerCrash(f"{reason} while processing {job.task.url}"))
             self.dispatch()
 
-    async def _replace(self, worn: Worker | None = None) -> None:
-        """Start a worker, in place of a *worn* one if given; when starts keep failing, fail the waiting pages."""
+    async def _replace(self) -> None:
+        """Start a worker; when starts keep failing, fail the waiting pages."""
         while not self._stopped:
             try:
-                fresh = await self._launch()
+                await self._launch()
             except (SpiderlingError, OSError) as error:
                 self._failed_starts += 1
                 if self._failed_starts >= _MAX_FAILED_STARTS and not self._workers:
@@ -384,12 +373,6 @@ class WorkerPool:
                 await asyncio.sleep(min(_MAX_PAUSE_S, 0.1 * 2**self._failed_starts))
             else:
                 self._failed_starts = 0
-                if worn in self._workers:
-                    self._workers.remove(worn)
-                    self._leaving.append(worn)
-                elif worn is not None:  # it was lost in the meantime, which has started a replacement already
-                    self._workers.remove(fresh)
-                    self._spawn(fresh.kill())
                 self.dispatch()
                 return
 

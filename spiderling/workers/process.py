@@ -74,7 +74,7 @@ class WorkerConfig:
     models: str = ""  # the option SPIDERLING_MODELS
     memory_bytes: int = 2_000_000_000  # bytes of address space of one worker
     page_cpu_s: float = 10.0  # seconds of processor time that one page may use
-    max_pages: int = 10_000  # pages after which a worker asks to be replaced
+    max_pages: int = 100_000  # pages after which a worker asks to be replaced, which takes about a second
     max_growth_bytes: int = 500_000_000  # bytes by which its resident memory may grow before it asks for that too
     documents: tuple[str, ...] = ()  # kinds (base/media_types.py) that are converted; other bodies count as HTML
     document_bytes: int = media_types.MAX_DOCUMENT_BYTES  # bytes of a document above which it gives no text

@@ -156,11 +156,6 @@ def test_the_worker_s_files_are_closed(behaving):
     assert convert("docx", b"", LIMITS).blocks[0].text.split() == ["0", "1", "2", "3"]  # 3 is the directory itself
 
 
-def test_too_large_a_body_is_not_tried(behaving):
-    behaving(raising(AssertionError()))
-    assert convert("docx", b"x" * 11, Limits(input_bytes=10)) is None
-
-
 @pytest.mark.parametrize("kinds", [["docx"], ["docx", "pdf"]])
 def test_what_cannot_be_converted_is_named(monkeypatch, kinds):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -50,7 +50,6 @@ class Limits:
     wall_s: float = 16.0
     cpu_s: float = 10.0
     memory_bytes: int = 1_000_000_000  # address space above that of the process it is forked from
-    input_bytes: int = 20_000_000
 
 
 def usable(kinds: Collection[str]) -> tuple[frozenset[str], list[str]]:
@@ -63,8 +62,6 @@ def usable(kinds: Collection[str]) -> tuple[frozenset[str], list[str]]:
 
 def convert(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
     """The text of a document; None when it is broken, not supported, or reaches a limit."""
-    if len(body) > limits.input_bytes:
-        return None
     if kind == "pdf":
         importlib.import_module("spiderling.text.pdf")  # once here, not in each child
     output = _run(kind, body, limits)

@@ -77,7 +77,6 @@ class WorkerConfig:
     max_pages: int = 100_000  # pages after which a worker asks to be replaced, which takes about a second
     max_growth_bytes: int = 500_000_000  # bytes by which its resident memory may grow before it asks for that too
     documents: tuple[str, ...] = ()  # kinds (base/media_types.py) that are converted; other bodies count as HTML
-    document_bytes: int = media_types.MAX_DOCUMENT_BYTES  # bytes of a document above which it gives no text
     document_wall_s: float = 16.0  # seconds in which a document must be converted
     compiled: str = AUTO  # the option SPIDERLING_COMPILED
     process: str = "spiderling.workers.process:text_process"
@@ -108,7 +107,7 @@ def text_process(config: WorkerConfig) -> Callable[[Task], Page]:
     models.warm_up()
     steps = choose(config.compiled).steps
 
-    limits = Limits(config.document_wall_s, config.page_cpu_s, input_bytes=config.document_bytes)
+    limits = Limits(config.document_wall_s, config.page_cpu_s)
 
     def work(task: Task) -> Page:
         kind = media_types.of_content(task.body) if config.documents else None

@@ -6,9 +6,9 @@ parser: its time is linear and bounded, it expands only XML's five entities and 
 files as far as it can.  Unlike the protocol, it reads other encodings than UTF-8 (UTF-16 by its byte order mark, others
 by the XML declaration).
 
-Feeds are RSS 0.9 to 2.0, Atom (RFC 4287), JSON Feed 1.0 and 1.1.  An entry of RSS or Atom may hold its licence by RSL
-(RSL 1.0, 4.7: ``<rsl:content>`` in ``<item>``).  Entities that a file defines are not expanded, nothing is fetched, and
-malformed XML is read as far as it can be.  A feed lists a site's newest pages, so few entries are read of one.
+Feeds are RSS 0.9 to 2.0 and Atom (RFC 4287).  An entry may hold its licence by RSL (RSL 1.0, 4.7: ``<rsl:content>``
+in ``<item>``).  Entities that a file defines are not expanded, nothing is fetched, and malformed XML is read as far as
+it can be.  A feed lists a site's newest pages, so few entries are read of one.
 
 A text worker reads the file, and sends the listing packed: a few values, which cost the event loop little.
 """
@@ -31,7 +31,6 @@ from spiderling.base import opt_outs
 from spiderling.base.opt_outs import Purpose, RslFile, Signal, Statement
 from spiderling.base.urls import canonicalize
 from spiderling.text.declared import iso_date, seconds_of
-from spiderling.text.embedded import decoded
 from spiderling.text.encoding.labels import codec_of
 from spiderling.text.html.links import join
 
@@ -201,12 +200,10 @@ def read_feed(body: bytes, address: str) -> tuple[list[FeedEntry], int]:
 
     Each address is taken once.
     """
-    data = body[:MAX_FEED_BYTES]
-    head = data[:100].removeprefix(b"\xef\xbb\xbf").lstrip()
     entries: dict[str, FeedEntry] = {}
     left_out = 0
     left_bytes = MAX_LICENCE_BYTES
-    for entry in _of_json(data, address) if head.startswith(b"{") else _of_xml(data, address):
+    for entry in _entries(body[:MAX_FEED_BYTES], address):
         if not entry.url or entry.url in entries:
             continue
         if len(entries) == MAX_ENTRIES:
@@ -218,23 +215,7 @@ def read_feed(body: bytes, address: str) -> tuple[list[FeedEntry], int]:
     return list(entries.values()), left_out
 
 
-def _of_json(data: bytes, address: str) -> Iterator[FeedEntry]:
-    text = data.decode("utf-8-sig", "replace")
-    feed, _ = decoded(text, text.find("{"))
-    if not isinstance(feed, dict) or "jsonfeed.org" not in str(feed.get("version"))[:100]:
-        return
-    items = feed.get("items")
-    for item in items if isinstance(items, list) else []:
-        if isinstance(item, dict):
-            url, published, modified = (_word(item.get(key)) for key in ("url", "date_published", "date_modified"))
-            yield FeedEntry(_absolute(url, "", address), iso_date(modified) or iso_date(published))
-
-
-def _word(value: Any) -> str:
-    return value[:_MAX_URL] if isinstance(value, str) else ""
-
-
-def _of_xml(data: bytes, address: str) -> Iterator[FeedEntry]:
+def _entries(data: bytes, address: str) -> Iterator[FeedEntry]:
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:
         root = etree.fromstring(data.lstrip(), parser)
@@ -298,7 +279,7 @@ the number of the entry."""
 
 
 _HEAD_BYTES = 4096  # bytes in which a feed's first element must begin; chosen: comments of its maker come before it
-_IS_FEED = re.compile(rb"<(?:\w+:)?(?:rss|feed|rdf)[\s>]|^(?:\xef\xbb\xbf)?\s*\{", re.IGNORECASE)
+_IS_FEED = re.compile(rb"<(?:\w+:)?(?:rss|feed|rdf)[\s>]", re.IGNORECASE)
 
 
 class Listing(NamedTuple):

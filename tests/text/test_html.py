@@ -401,7 +401,7 @@ RSS = '<link rel=alternate type="application/rss+xml" href="%s">'
         (RSS % "/feed?a=1&amp;b=2", ("http://a.test/feed?a=1&b=2",)),
         (RSS % "x" + RSS % "x" + RSS % "http://b.test/y", ("http://a.test/n/x", "http://b.test/y")),
         ("<LINK HREF='f.atom' TYPE='Application/Atom+XML; charset=utf-8' REL='Alternate home'/>", ("http://a.test/n/f.atom",)),
-        ("<link type=application/feed+json\nrel=alternate\nhref=/j>", ("http://a.test/j",)),
+        ("<link type=application/rss+xml\nrel=alternate\nhref=/j>", ("http://a.test/j",)),
         ("<link rel=stylesheet type=application/rss+xml href=/x><link rel=alternate href=/y hreflang=en>", ()),
         (RSS % "javascript:x" + RSS % "" + RSS % "http://[" + "<link rel=alternate type=application/rss+xml>", ()),
         ("<link rel=alternate rel=x type=application/rss+xml href=1 href=2>", ("http://a.test/n/1",)),

@@ -26,7 +26,7 @@ _MAX_RSL_CHARS = 8000  # characters of these addresses; chosen: more than MAX_LI
 
 FEEDS = "feeds"  # key of `Metadata.meta`: addresses of feeds, as written
 MAX_FEEDS = 8  # feeds of a page that are named; chosen: most name one or two, for articles and for comments
-_FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/feed+json")
+_FEED_TYPES = ("application/rss+xml", "application/atom+xml")
 
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh

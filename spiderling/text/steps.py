@@ -89,11 +89,7 @@ def _compiled() -> Choice:
         return Choice(PYTHON, f"Python: spiderling-native cannot be loaded ({error}); {_BUILD} anew")
     if getattr(spiderling_native, "INTERFACE", None) != INTERFACE:
         return Choice(PYTHON, f"Python: spiderling-native was built for another version of Spiderling; {_BUILD} anew")
-    try:
-        steps = _steps(spiderling_native)
-    except (AttributeError, TypeError, ValueError) as error:  # one that lacks a step or makes it of other things
-        return Choice(PYTHON, f"Python: spiderling-native was built for other steps ({error}); {_BUILD} anew")
-    return Choice(steps, f"compiled (spiderling-native {spiderling_native.__version__})")
+    return Choice(_steps(spiderling_native), f"compiled (spiderling-native {spiderling_native.__version__})")
 
 
 def _steps(native: Any) -> Steps:

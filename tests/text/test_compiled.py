@@ -77,7 +77,6 @@ def test_what_is_installed_is_what_the_checkout_has():
         (None, "spiderling-native is not installed"),
         (SimpleNamespace(), "was built for another version of Spiderling; `make native` builds it anew"),
         (SimpleNamespace(INTERFACE=INTERFACE + 1), "was built for another version of Spiderling"),
-        (SimpleNamespace(INTERFACE=INTERFACE), "was built for other steps .*Derived.*; `make native` builds it anew"),
     ],
 )
 def test_python_runs_where_the_twin_is_missing_or_does_not_fit(monkeypatch, option, twin, why):

@@ -173,7 +173,7 @@ _FREE = """local held = redis.call('GET', KEYS[1])
 if held and string.find(held, ARGV[1], 1, true) then redis.call('DEL', KEYS[1]) end"""
 
 
-ShardTotals = dict[int, Counter[str]]  # shard -> what it has done; its time is that of the crawl
+ShardTotals = dict[int, Counter[str]]  # shard -> what it has done
 
 
 class Claim:

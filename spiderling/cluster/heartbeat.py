@@ -10,7 +10,7 @@ from spiderling.cluster.claims import ShardTotals
 from spiderling.cluster.exchange import AskedRow
 
 SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")  # totals that add up over the shards
-TIME = "time_s"  # the crawl runs while any shard runs: each counts on from the longest time that it knows of
+TIME = "time_s"  # that of the crawl is the longest of its shards
 POLLS = 3  # polls that must find the same; chosen: two would do, were every status whole
 WAIT_MISSING_S = 60.0  # seconds for which idle shards wait for one that does not run; chosen: time enough to start it
 
@@ -42,8 +42,6 @@ class CrawlTotals:
         """What is known of each shard; what was published of this one is behind `to_publish`."""
         self._me = me
         self._own = own
-        self._counted_s = own.get(TIME, 0)
-        self._crawl_s = max(self._counted_s, *(totals[TIME] for totals in self.known.values()))
         self._living: Container[int] = known
 
     def merge(self, found: ShardTotals, living: Container[int]) -> None:
@@ -51,29 +49,21 @@ class CrawlTotals:
         for shard, totals in found.items():
             if shard != self._me:
                 self.known[shard] = totals if shard in living else totals | self.known.get(shard, Counter())
-        own_s = self._own.get(TIME, 0)
-        grown_s = self._crawl_s + own_s - self._counted_s
-        self._counted_s = own_s
-        self._crawl_s = max(grown_s, *(totals[TIME] for totals in self.known.values()))
         self._living = living
 
     def to_publish(self) -> ShardTotals:
         """What to publish: the totals of this shard, and those of others that do not run: Redis may have lost them."""
-        own = self._own
-        mine = Counter({name: own.get(name, 0) for name in SUMMED})
-        mine[TIME] = self._crawl_s + own.get(TIME, 0) - self._counted_s
-        self.known[self._me] = mine
+        mine = self.known[self._me] = Counter({name: self._own.get(name, 0) for name in (*SUMMED, TIME)})
         dead = {shard: totals for shard, totals in self.known.items() if shard not in self._living}
         return {**dead, self._me: mine}
 
     def elsewhere(self) -> Counter[str]:
         """What has to be added to the totals of this shard to get those of the crawl."""
-        others = Counter(dict.fromkeys(SUMMED, 0))
-        for shard, totals in self.known.items():
-            if shard != self._me:
-                others.update({name: totals[name] for name in SUMMED})
-        others[TIME] = max(0, self._crawl_s - self._counted_s)
-        return others
+        others = [totals for shard, totals in self.known.items() if shard != self._me]
+        added = Counter({name: sum(totals[name] for totals in others) for name in SUMMED})
+        longest_s = max((totals[TIME] for totals in others), default=0)
+        added[TIME] = max(0, longest_s - self._own.get(TIME, 0))
+        return added
 
 
 class Termination:

@@ -34,14 +34,11 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
-    BusyLoadingError,
     NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     RedisError,
 )
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from spiderling.base.errors import BadInput
@@ -71,16 +68,10 @@ class StrangeValues:
 TIMEOUT_S = 5.0  # seconds in which Redis must answer; chosen: a round takes it a millisecond
 _CANCEL_AGAIN_S = 0.1  # seconds after which a task that goes on is cancelled again; chosen
 
-_MAY_PASS = ("OOM", "OUTOFMEMORY", "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MISCONF", "TRYAGAIN")
-"""In what a Redis answers that is there and takes nothing for now: full, a replica, loading ..."""
-
 
 def may_pass(error: Exception) -> bool:
-    """Whether Redis may be as it should a moment later."""
-    if isinstance(error, AuthenticationError):
-        return False
-    is_away = isinstance(error, (RedisConnectionError, RedisTimeoutError, BusyLoadingError))
-    return is_away or any(word in f"{type(error).__name__} {error}".upper() for word in _MAY_PASS)
+    """Whether Redis may be as it should a moment later: it is away, full, a replica, loading ..."""
+    return not isinstance(error, (AuthenticationError, NoPermissionError))
 
 
 def connect(url: str, blocks: bool = False) -> Any:

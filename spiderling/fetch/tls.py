@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import time
 from collections import OrderedDict
 from typing import TypeAlias
 
@@ -17,8 +16,6 @@ from spiderling.base.errors import BadInput
 
 Server: TypeAlias = "tuple[str, int]"  # the name and port of a server
 MAX_SESSIONS = 1000  # servers whose sessions are kept (chosen; with a chain of two certificates each takes 16 kB)
-MAX_SESSION_AGE_S = 86_400
-"""Seconds after which a certificate is asked for again, however long its server keeps the session (chosen)."""
 _VERSIONS = {
     "TLSv1.0": ssl.TLSVersion.TLSv1,
     "TLSv1.1": ssl.TLSVersion.TLSv1_1,
@@ -68,13 +65,9 @@ class Sessions:
 
     def connection(self, server: Server, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> ssl.SSLObject:
         """The client's side of a connection to *server*; raises ValueError if that has no name for TLS."""
-        session = self._kept.pop(server, None)
+        session = self._kept.get(server)
         if session is not None:
-            age_s = time.time() - session.time
-            if 0 <= age_s < min(session.ticket_lifetime_hint or session.timeout, MAX_SESSION_AGE_S):
-                self._kept[server] = session
-            else:
-                session = None
+            self._kept.move_to_end(server)
         return self._context.wrap_bio(incoming, outgoing, server_hostname=server[0], session=session)
 
     def keep(self, server: Server, connection: ssl.SSLObject) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import ssl
 import time
 from contextlib import suppress
-from types import SimpleNamespace
 
 import pytest
 from conftest import DEADLINE_S
@@ -135,17 +134,6 @@ async def test_few_sessions_are_kept_and_the_latest_used(site, handler, monkeypa
     monkeypatch.setattr(tls, "MAX_SESSIONS", 2)
     await pages(handler, *[(f"{name}.test", site.port) for name in "abacab"])
     assert site.resumed == [False, False, True, False, True, False]
-
-
-@pytest.mark.parametrize(("longest_s", "is_resumed"), [(2_000, False), (5_000, True), (1_000_000, True)])
-async def test_a_session_ends_with_its_ticket_or_after_a_time_of_ours(
-    site, handler, monkeypatch, longest_s, is_resumed
-):
-    monkeypatch.setattr(tls, "MAX_SESSION_AGE_S", longest_s)
-    for later_s in (0, 4_000, 8_000):  # the ticket says 7,200
-        monkeypatch.setattr(tls, "time", SimpleNamespace(time=lambda later_s=later_s: time.time() + later_s))
-        await pages(handler, ("site.test", site.port))
-    assert site.resumed == [False, is_resumed, False]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

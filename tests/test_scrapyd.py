@@ -80,26 +80,6 @@ def test_two_jobs_of_one_directory(service, tmp_path):
     crawl.state().check()
 
 
-def test_each_jobid_has_a_directory_of_its_own_and_goes_on_with_it(service):
-    """Two jobs of one language do not meet; a repeated jobid resumes."""
-    directory, ask = service
-    web = FixedWeb({"b.test": {"/": page("home", "/1"), "/1": page(1)}}, {"b.test": "127.84.2.2"})
-    with serving(web) as server:
-        crawl = Crawl(directory / "crawls/cs-weekly", server, HOST_INTERVAL_S=1)
-        job = job_of("http://b.test/", {**crawl.settings, "JOBDIR": ""})
-        for jobid, settings in (("weekly", ["SPIDERLING_MAX_PAGES=1"]), ("daily", [])):
-            ask("schedule.json", {**job, "jobid": jobid, "setting": [*job["setting"], *settings]})
-        until(lambda: {"weekly", "daily"} <= set(finished(ask)))
-        assert "was paused (budget-pages)" in log_of(directory, "weekly")
-        ask("schedule.json", {**job, "jobid": "weekly"})
-        until(lambda: finished(ask).count("weekly") == 2)
-    assert "Resuming the crawl in" in log_of(directory, "weekly")
-    for jobid in ("weekly", "daily"):
-        assert ways(directory, jobid)[-1] == "Process finished:", log_of(directory, jobid)
-        crawl.directory = directory / f"crawls/cs-{jobid}"
-        assert {document.url for document in crawl.documents()} == {"http://b.test/", "http://b.test/1"}
-
-
 @needs("redis")
 @pytest.mark.parametrize("is_one_job", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_shards_of_a_crawl_are_one_job_or_several(service, tmp_path, is_one_job):

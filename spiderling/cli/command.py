@@ -35,7 +35,7 @@ from spiderling.base.terminal import (
     printable,
     restore_signals,
 )
-from spiderling.crawl.arguments import AUTO, JOB, directory_of, options_of, progress_s
+from spiderling.crawl.arguments import AUTO, directory_of, options_of, progress_s
 from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
 from spiderling.jobdir.directory import PAGE_TOKEN
@@ -345,7 +345,7 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
         return None
     settings = crawler.settings
     options = options_of(settings, spider)
-    directory = directory_of(settings, options, job=getattr(spider, JOB, ""))
+    directory = directory_of(settings, options)
     is_whole = (directory / "state").exists()
     if is_whole and wanted:
         raise JobdirError(f"{directory} holds a crawl without shards. Give another directory with -s JOBDIR=...")

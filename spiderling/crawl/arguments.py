@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # a crawl itself needs no Scrapy
 
 
 AUTO = "auto"  # the number of shards that the machine calls for
-JOB = "_job"  # argument that scrapyd gives to each spider: the jobid
 _ARGUMENTS = {
     "lang": "LANG",
     "recognise": "RECOGNISE",
@@ -117,11 +116,10 @@ def declared_arguments(cls: type[Spider]) -> set[str]:
     return {key for key in annotated if isinstance(getattr(cls, key, None), (str, int, float))}
 
 
-def directory_of(settings: BaseSettings, options: Options, suffix: str = "", job: str = "") -> Path:
-    """JOBDIR, by default ``crawls/<lang><suffix>``, for a *job* of scrapyd ``crawls/<lang><suffix>-<job>``."""
+def directory_of(settings: BaseSettings, options: Options, suffix: str = "") -> Path:
+    """JOBDIR, by default ``crawls/<lang><suffix>``."""
     lang = options.lang.replace(",", "+").replace(" ", "")
-    name = f"{lang}{suffix}{re.sub(r'[^A-Za-z0-9._-]', '_', f'-{job}') if job else ''}"
-    return Path(settings.get("JOBDIR") or f"crawls/{name}")
+    return Path(settings.get("JOBDIR") or f"crawls/{lang}{suffix}")
 
 
 def refuse_recrawl(options: Options, is_archive: bool) -> None:

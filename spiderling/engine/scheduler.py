@@ -24,7 +24,7 @@ from twisted.internet.defer import Deferred
 from spiderling.base.errors import BadInput, NetworkAway, NoFreeShard, SpiderlingError, Stopped
 from spiderling.base.machine import require
 from spiderling.base.terminal import NUMBERS, ExitHandler
-from spiderling.crawl.arguments import JOB, directory_of, options_of, refuse_recrawl
+from spiderling.crawl.arguments import directory_of, options_of, refuse_recrawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,8 +151,7 @@ class Scheduler(BaseScheduler):
                 archives = getattr(spider, "archives", None)
                 refuse_recrawl(options, archives is not None)
                 suffix = "" if archives is None else "-archive"
-                job = "" if options.cluster else getattr(spider, JOB, "")  # all shards of a crawl are in one directory
-                directory = directory_of(self._crawler.settings, options, suffix, job)
+                directory = directory_of(self._crawler.settings, options, suffix)
                 if options.cluster:
                     shard = self._shard = self._join_cluster(options, directory, archives)
                     options, directory = shard.options, shard.directory

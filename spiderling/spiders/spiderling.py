@@ -11,7 +11,7 @@ from scrapy.http import Request, Response
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX
 from spiderling.base.terminal import count_of
-from spiderling.crawl.arguments import JOB, declared_arguments
+from spiderling.crawl.arguments import declared_arguments
 from spiderling.engine.component import crawl_of
 from spiderling.items import DISTANCE, PageItem
 from spiderling.languages import only_as_group
@@ -41,7 +41,6 @@ class CorpusSpider(Spider):
     def __init__(self, name: str | None = None, **arguments: Any) -> None:
         declared = declared_arguments(type(self))
         super().__init__(name, **{key: value for key, value in arguments.items() if key in declared})
-        setattr(self, JOB, arguments.get(JOB, ""))
         self.arguments = tuple(arguments)
         """Names of all arguments that were given; crawl/arguments.py refuses those that are not declared."""
 

@@ -90,9 +90,3 @@ def test_few_cores_call_for_no_shards(tmp_path, monkeypatch):
 def test_what_each_shard_would_write_is_refused(tmp_path):
     with pytest.raises(BadInput, match="-o and -O are for a crawl without shards"):
         plan_of(get_crawler(SpiderlingSpider, {"FEEDS": {"a.jsonl": {"format": "jsonlines"}}}), {"lang": "cs"}, 2)
-
-
-def test_a_job_of_scrapyd_has_its_own_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    made = plan_of(get_crawler(SpiderlingSpider, {}), {"lang": "cs", "_job": "9"}, 2)
-    assert {one["JOBDIR"] for one in made.settings} == {"crawls/cs-9"}

@@ -194,7 +194,8 @@ def test_a_part_in_another_encoding_does_not_spoil_a_page_in_utf8(http, code, te
     [
         (b"\xc5", "\ufffd"),  # a character that was cut
         (b"\xe2\x82", "\ufffd\ufffd"),
-        (b"\xed\xa0\xbd\xed\xb8\x80", "\ufffd" * 6),  # CESU-8
+        (b"\xed\xa0\xbd\xed\xb8\x80", "😀"),  # CESU-8
+        (b"\xed\xa0\xbd", "\ufffd" * 3),  # a surrogate alone
         (b"\xc0\x80", "\ufffd" * 2),  # NUL as Java writes it
     ],
 )

@@ -24,19 +24,26 @@ _LOST_ANYWHERE = 3  # characters that may be lost in however short a page; chose
 _STRAY = "\udc80-\udcff"  # bytes that are no UTF-8, as Python's surrogateescape gives them (PEP 383)
 _RUN = re.compile("[^<>\n]+")
 _STRAY_WORD = re.compile(f"[{_STRAY}][\\w{_STRAY}]*")
-_MOST_STRAYS = 5_000  # words or runs that are read; chosen: more take a worker over 50 ms
+_MOST_STRAYS = 5_000  # words, runs or surrogates that are read; chosen: more take a worker over 50 ms
 _LETTERS = re.compile(r"\w*\Z")
 _LONGEST_WORD = 30  # letters before a stray byte that are looked at; chosen
+_SURROGATES = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
+"""A character beyond U+FFFF in CESU-8 (Unicode Technical Report 26): two surrogates of three bytes each."""
 
 
 def mixed(body: bytes, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None) -> str | None:
     """The text of *body* if that is UTF-8 but for some bytes, '' if too much of it is lost; None if it is no UTF-8."""
-    text = body.decode("utf-8", "surrogateescape")
+    text = _SURROGATES.sub(_joined, body, _MOST_STRAYS).decode("utf-8", "surrogateescape")
     bad, good = _non_ascii(text)
     if good < bad or (good < _SURE_CHARS and not ("utf-8" in labels and good >= 3 * bad)):
         return None
     text = _read_strays(text, [name for name in labels if name != "utf-8"], accepted, spelling)
     return text if text.count(LOST) <= max(_LOST_ANYWHERE, _MAX_LOST_SHARE * len(text)) else ""
+
+
+def _joined(pair: re.Match[bytes]) -> bytes:
+    """The character of two surrogates in UTF-8."""
+    return pair[0].decode("utf-8", "surrogatepass").encode("utf-16", "surrogatepass").decode("utf-16").encode()
 
 
 def _read_strays(text: str, labels: Sequence[str], accepted: Sequence[str], spelling: Spelling | None) -> str:

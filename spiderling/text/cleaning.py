@@ -19,6 +19,7 @@ from spiderling.text.declared import fill_head, language_of_tag
 from spiderling.text.documents import ConvertedDocument
 from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text
 from spiderling.text.encoding.detect import decode
+from spiderling.text.encoding.labels import query_in
 from spiderling.text.encoding.mending import encoded_once
 from spiderling.text.fingerprints import digests_of, shingles, sketch
 from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
@@ -86,7 +87,7 @@ def _process(
         same = detected == "utf-8" and not is_mended and not body.startswith(BOM_UTF8)
         recoded = body if same else text.encode("utf-8", "replace")
         page.utf8_bytes = len(recoded)
-        parsed = steps.parse(recoded)
+        parsed = _with_queries_in(detected or "", steps.parse(recoded))
         fill_head(page, parsed, url)
         scores = Judge(page, models, options, steps).judge(parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
@@ -96,7 +97,7 @@ def _process(
         _links(page, parsed, url, options, scores, steps)
         feeds = page.meta.pop(FEEDS, "").split()
         if options.recrawls:
-            found = (join(join(url, parsed.base or "") or url, href) for href in feeds)
+            found = (join(join(url, parsed.base or "") or url, query_in(detected or "", href)) for href in feeds)
             page.feeds = tuple(dict.fromkeys(feed for feed in found if feed and feed.startswith("http")))
     clean = _measure(page, options, url, steps)
     if text is not None and clean and page.language is not None:
@@ -116,13 +117,27 @@ def _with_embedded(judged: _Judged, html: bytes, models: LanguageModels, options
     found = embedded_text(html, parsed.blocks, before)
     if found is not None:
         longer = replace(page, text_source=found.source)
-        both = steps.parse(html + found.html)
+        both = _with_queries_in(page.encoding_detected or "", steps.parse(html + found.html))
         scores = Judge(longer, models, options, steps).judge(both.blocks, both.tree, declared_by(both))
         _drop_repeats(longer, len(parsed.blocks))
         if _good_chars(longer) >= before + MIN_CHARS:
             return longer, both, scores
     page.needs_script = before < MIN_CHARS and is_shell(html, parsed.blocks)
     return judged
+
+
+def _with_queries_in(codec: str, parsed: Parsed) -> Parsed:
+    """*parsed*, of a page in *codec*, with the queries of its addresses in it."""
+    if codec.startswith("utf"):
+        return parsed
+    return parsed._replace(
+        links=[
+            link if link.href.isascii() else link._replace(href=query_in(codec, link.href)) for link in parsed.links
+        ],
+        rels={rel: query_in(codec, href) for rel, href in parsed.rels.items()},
+        base=parsed.base and query_in(codec, parsed.base),
+        alternates={language: query_in(codec, href) for language, href in parsed.alternates.items()},
+    )
 
 
 def _drop_repeats(page: Page, start: int) -> None:

@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import replace
 from encodings.aliases import aliases
 from itertools import product
+from urllib.parse import unquote_to_bytes
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spiderling.text.encoding.detect import decode
-from spiderling.text.encoding.labels import codec_of, codecs_of, encodings_for
+from spiderling.text.encoding.labels import codec_of, codecs_of, encodings_for, query_in
 from spiderling.text.encoding.mending import encoded_once
 from spiderling.text.encoding.spelling import SAMPLE_BYTES, Spelling, telling_words
 from spiderling.text.language import LanguageModels
@@ -251,6 +252,37 @@ def test_a_broken_body_under_any_label_is_no_error(label):
     """Reproduces a find of fuzzing: chardet did not know its own ISO-2022-JP by Python's name."""
     for body in (b"\x1b$B\x1b", b"\xff\xfe\x1b$\x81" * 20, b"<p>" + bytes(range(256)), b"<p>\x81\xe9\xff t\x8a text"):
         assert decode(body, label, [label]).declared == label
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(st.text(), st.text("ab/ž"), st.text("č#&"))
+def test_a_query_is_sent_in_the_encoding_of_its_page_and_all_else_in_utf_8(codec, query, path, fragment):
+    """``<a href="/hledat?q=žlutý">`` of a page in windows-1250 was asked in UTF-8: the site's search found nothing."""
+    query = "".join(char for char in query if char not in "#\t\r\n" and not "\ud800" <= char <= "\udfff") + "!"
+    written = f"/{path}?{query}#{fragment}"
+    found = query_in(codec, written)
+    if query.isascii() or codec.startswith("utf"):
+        assert found == written
+        return
+    sent = found.removeprefix(f"/{path}?").removesuffix(f"#{fragment}")
+    assert sent.isascii() and not set(sent) & set("\"#<>' ")
+    expected = "".join(char if _is_in(char, codec) else f"&#{ord(char)};" for char in query)
+    received = unquote_to_bytes(sent.replace("%26%23", "&#").replace("%3B", ";") if ";" not in query else sent)
+    assert received.decode(codec) == unquote_to_bytes(expected.encode(codec)).decode(codec)
+
+
+def _is_in(char: str, codec: str) -> bool:
+    try:
+        return bool(char.encode(codec))
+    except UnicodeEncodeError:
+        return False
+
+
+def test_queries_of_multi_byte_encodings_keep_what_the_standard_keeps():
+    assert query_in("cp932", "?q=表") == "?q=%95\\"
+    assert query_in("iso2022_jp", "?q=日a") == "?q=%1B$BF|%1B(Ba"
+    assert query_in("gb18030", " a?q=中文 x ") == "a?q=%D6%D0%CE%C4%20x"
+    assert query_in("cp1250", "?q=ж&r=ž") == "?q=%26%231078%3B&r=%9E"
 
 
 CZECH_TEXT = "příliš žluťoučký kůň úpěl ďábelské ódy, když se šel napít k řece. "

@@ -392,6 +392,22 @@ def test_a_page_of_a_crawl_of_shards_says_who_owns_the_linked_hosts():
     assert cleaned(html).batch == page.batch._replace(owners=b"")
 
 
+@pytest.mark.parametrize(("codec", "sent"), [("cp1250", "%9E"), ("iso8859-2", "%BE"), ("utf-8", "%C5%BE")])
+def test_all_addresses_of_a_legacy_page_have_their_queries_in_its_encoding(codec, sent):
+    html = (
+        f"<meta charset={codec}><link rel=canonical href='/ž?c=ž'><link rel=alternate hreflang=cs href='/a?a=ž'>"
+        "<meta http-equiv=refresh content='9; url=/r?r=ž'><base href='/b/?b=ž'>"
+        "<link rel=alternate type=application/rss+xml href='/f?f=ž'>"
+        "<p>Příliš žluťoučký kůň úpěl ďábelské ódy.<a href='/ž?l=ž#ž'>x</a><a href='?b=ž'>y</a><a href=''>z</a>"
+    )
+    page = cleaned(html, encoding=codec, charset=codec, refresh="1; URL=/h?h=%BE", recrawls=True)
+    assert page.canonical == f"http://h.test/%C5%BE?c={sent}"
+    assert page.alternates == {"cs": f"http://h.test/a?a={sent}"}
+    assert page.feeds == (f"http://h.test/f?f={sent}",)
+    linked = {f"r?r={sent}", f"%C5%BE?l={sent}", f"b/?b={sent}", f"a?a={sent}", "h?h=%BE"}
+    assert {link.url for link in page.links} == {f"http://h.test/{path}" for path in linked}
+
+
 RSS = '<link rel=alternate type="application/rss+xml" href="%s">'
 
 

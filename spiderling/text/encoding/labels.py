@@ -6,7 +6,8 @@ wider encoding, so pages are written in it.
 Where we differ from the standard: more labels have a meaning (cp437, cp775, cp852, cp857,
 kz1048); its encodings `replacement` and `x-user-defined` count as no label; visual Hebrew
 is left as it stands; a byte that windows-125x leaves undefined is an error, where browsers
-make a control character of it.
+make a control character of it.  Queries of GBK, Big5 and EUC-JP may hold characters that only
+the wider encoding has.
 """
 
 from __future__ import annotations
@@ -52,6 +53,17 @@ _ASIAN = (
     (re.compile("[\uac00-\ud7a3]"), ("euc-kr",)),
     (re.compile("[\u4e00-\u9fff]"), ("gb18030", "big5")),
 )
+_REMOVED = {ord(char): None for char in "\t\n\r"}  # white space that the URL standard removes
+_NOT_IN_QUERY = re.compile(rb"[^!$-&(-;=?-~]")
+"""Bytes that do not stand in a query as they are (URL standard, special-query percent-encode set)."""
+
+
+def _as_references(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return "".join(f"%26%23{ord(char)}%3B" for char in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("spiderling-query", _as_references)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -98,6 +110,24 @@ def codec_of(label: str | None) -> str | None:
         except (LookupError, ValueError):  # ValueError: a NUL in the label
             return None
     return known.get(label)
+
+
+def query_in(codec: str, address: str) -> str:
+    """*address*, as a page in *codec* writes it, with the query percent-encoded in that encoding.
+
+    So a form of the page would send it (URL standard, query state); all other parts are in UTF-8 whatever the page is.
+
+    >>> query_in("cp1250", "/žlutý?q=žlutý#ž"), query_in("cp1250", "?q=я"), query_in("utf-16-le", "?q=ž")
+    ('/žlutý?q=%9Elut%FD#ž', '?q=%26%231103%3B', '?q=ž')
+    """
+    if address.isascii() or codec.startswith("utf"):
+        return address
+    path, mark, query = address.strip().partition("#")[0].partition("?")
+    if query.isascii():
+        return address
+    encoded = query.translate(_REMOVED).encode(codec, "spiderling-query")
+    escaped = _NOT_IN_QUERY.sub(lambda byte: b"%%%02X" % byte[0][0], encoded).decode("ascii")
+    return path + mark + escaped + address.strip()[len(path + mark + query) :]
 
 
 def codecs_of(labels: Iterable[str]) -> tuple[str, ...]:

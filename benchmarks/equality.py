@@ -36,11 +36,13 @@ SETTINGS = (
     (LANGUAGES, TextOptions(LANGUAGES, with_shingles=True)),
     (("cs", "en"), TextOptions(("cs",), "justext", preset="permissive")),
     (("en", "de", "ru"), TextOptions(("ru", "de"), block_threshold=0.2, with_shingles=True)),
-    (("en", "pl"), TextOptions(("pl",), min_known_share=0.3)),
+    (("en", "pl"), TextOptions(("pl",), "justext-stock", min_known_share=0.3)),
 )
 """Languages told apart, and options."""
 _WARM = 2000
 """Pages after which memory grows no more by what is remembered; chosen."""
+_LEFT_OUT = 7
+"""Of the last setting, which takes several times as long, every seventh page is enough; chosen."""
 PIECES = (
     *"""
 <p>
@@ -151,8 +153,11 @@ def unequal(bodies: Iterable[bytes], steps: Steps) -> int:
     """How many of *bodies* differ with any setting."""
     models = [load(codes) for codes, _ in SETTINGS]
     count = 0
-    for body in with_progress(bodies, "pages"):
-        if any(differs(body, steps, model, options) for model, (_, options) in zip(models, SETTINGS, strict=True)):
+    for number, body in enumerate(with_progress(bodies, "pages")):
+        some = len(SETTINGS) if number % _LEFT_OUT == 0 else len(SETTINGS) - 1
+        if any(
+            differs(body, steps, model, options) for model, (_, options) in zip(models[:some], SETTINGS, strict=False)
+        ):
             count += 1
             Path(f"/tmp/unequal-{count}.html").write_bytes(body)  # noqa: S108 - for a person to look at
     return count

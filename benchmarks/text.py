@@ -207,7 +207,7 @@ def _crawl(code: str) -> tuple[LanguageModels, tuple[str, ...]]:
 
 def peers() -> dict[str, Extractor]:
     """Other tools that find the text of a page, as far as they are installed."""
-    found: dict[str, Extractor] = {"jusText": _stock}
+    found: dict[str, Extractor] = {"justext-stock": _stock}
     with suppress(ImportError):
         import trafilatura
 

@@ -301,7 +301,7 @@ def note(frame, event, argument):
         reached.add(module.partition(".")[0] if event == "c_call" else package(frame.f_code.co_filename))
 
 sys.setprofile(note)
-work = text_process(WorkerConfig(TextOptions(("cs",), boilerplate="justext"), ("cs", "sk")))
+work = text_process(WorkerConfig(TextOptions(("cs",), boilerplate="justext-stock"), ("cs", "sk")))
 work(Task(page.encode("cp1250"), "http://a.test/"))
 # without a label and in a language without a model: chardet has the last word
 work(Task("Быстрая лиса прыгнула через ленивую собаку".encode("cp1251"), "http://a.test/"))

@@ -206,8 +206,8 @@ class Options:
     )
     boilerplate: str = _option(
         "learned",
-        "How boilerplate is told from text: by a fitted model, or by jusText's rules.",
-        choices=("learned", "justext"),
+        "How boilerplate is told from text: by a fitted model, by jusText's rules in our pass, or by that package.",
+        choices=("learned", "justext", "justext-stock"),
     )
     boilerplate_model: str = _option("", "File of weights made by models/block_model.py; empty: the bundled ones.")
     justext_preset: str = _option(

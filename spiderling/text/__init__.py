@@ -4,7 +4,7 @@
 
     encoding/        bytes -> text: labels are only evidence, the spelling decides
     html/            one pass over a page: blocks of text, links, metadata
-    boilerplate/     which blocks are running text: by a fitted model or jusText's rules
+    boilerplate/     which blocks are running text: by a fitted model, jusText's rules, or the justext package
     embedded.py      text in the JSON of pages that show little
     withheld.py      whether a page withholds its text: by a paywall, or until a script has filled it
     documents.py     docx, odt, epub and text from other programs -> blocks of text; pdf.py: PDF

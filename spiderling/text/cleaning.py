@@ -89,9 +89,9 @@ def _process(
         page.utf8_bytes = len(recoded)
         parsed = _with_queries_in(detected or "", steps.parse(recoded))
         fill_head(page, parsed, url)
-        scores = Judge(page, models, options, steps).judge(parsed.blocks, parsed.tree, declared_by(parsed))
+        scores = Judge(page, models, options, steps).judge(text, parsed.blocks, parsed.tree, declared_by(parsed))
         if _good_chars(page) < SHORT_CHARS:
-            page, parsed, scores = _with_embedded((page, parsed, scores), recoded, models, options, steps)
+            page, parsed, scores = _with_embedded((page, parsed, scores), recoded, text, models, options, steps)
         if refresh and (target := Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})):
             parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
@@ -110,7 +110,9 @@ def _process(
 _Judged = tuple[Page, Parsed, "list[float] | None"]
 
 
-def _with_embedded(judged: _Judged, html: bytes, models: LanguageModels, options: TextOptions, steps: Steps) -> _Judged:
+def _with_embedded(
+    judged: _Judged, html: bytes, text: str, models: LanguageModels, options: TextOptions, steps: Steps
+) -> _Judged:
     """Add the text in the page's JSON after the text that it shows, and judge both; *judged* if no good is added."""
     page, parsed, _ = judged
     before = _good_chars(page)
@@ -118,7 +120,9 @@ def _with_embedded(judged: _Judged, html: bytes, models: LanguageModels, options
     if found is not None:
         longer = replace(page, text_source=found.source)
         both = _with_queries_in(page.encoding_detected or "", steps.parse(html + found.html))
-        scores = Judge(longer, models, options, steps).judge(both.blocks, both.tree, declared_by(both))
+        scores = Judge(longer, models, options, steps).judge(
+            text + found.html.decode(), both.blocks, both.tree, declared_by(both)
+        )
         _drop_repeats(longer, len(parsed.blocks))
         if _good_chars(longer) >= before + MIN_CHARS:
             return longer, both, scores
@@ -208,7 +212,7 @@ def process_document(
         page = replace(page, encoding_detected="", title=document.title, meta=document.meta, html_lang=document.lang)
         # a document has no navigation, so lenient rules judge it
         lenient = replace(options, boilerplate="justext", preset="permissive")
-        Judge(page, models, lenient).judge(document.blocks, Tree().inherited())
+        Judge(page, models, lenient).judge("", document.blocks, Tree().inherited())
     _measure(page, options)
     return page
 
@@ -221,16 +225,23 @@ def clean_text(paragraphs: Collection[Paragraph]) -> str:
 def _links(
     page: Page, parsed: Parsed, url: str, options: TextOptions, scores: Sequence[float] | None, steps: Steps
 ) -> None:
-    """Set the links of *page*, each with the paragraph that encloses it."""
+    """Set the links of *page*, each with the paragraph that encloses it.
+
+    The justext package cuts its own paragraphs; the one of a block of *parsed* is found by its text.
+    """
+    paragraphs = page.paragraphs
+    same = len(paragraphs) == len(parsed.blocks)
+    places = {} if same else {paragraph.text: index for index, paragraph in enumerate(paragraphs)}
     # index -1: links in no paragraph
-    good = [*(paragraph.cls == GOOD and paragraph.kind in options.kinds for paragraph in page.paragraphs), False]
-    if not options.gathers_links and not any([good[link.block] for link in parsed.links]):
+    good = [*(paragraph.cls == GOOD and paragraph.kind in options.kinds for paragraph in paragraphs), False]
+    if not options.gathers_links and same and not any([good[link.block] for link in parsed.links]):
         return
     chances = [*scores, 0.0] if scores is not None else list(map(float, good))
     page.links_cut = parsed.links_cut + max(0, len(parsed.links) - MAX_LINKS)
     rows: list[tuple[str, str, bool, int, float, bool]] = []
     said: dict[str, int] = {}  # URL -> flag of its hreflang
     for (_, rel, anchor, block, language), target in steps.resolve(parsed.links[:MAX_LINKS], url, parsed.base):
+        block = block if same or block < 0 else places.get(parsed.blocks[block].text, -1)
         rows.append((target, anchor, "nofollow" in rel, block, chances[block], good[block]))
         if language:
             said[target] = _flag(language, options)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from spiderling.base.option_values import CELL, CODE, COMMENT, HEADING, NOTICE, TEASER, TEXT
 from spiderling.text.boilerplate.features import NOTHING_DECLARED, Declared
 from spiderling.text.boilerplate.model import bundled
-from spiderling.text.boilerplate.rules import GOOD, JustextRules, choose, classify, length_scale, rules_for
+from spiderling.text.boilerplate.rules import GOOD, JustextRules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, lswc_language
 from spiderling.text.html.blocks import Block, named_tuples
 from spiderling.text.html.zones import BITS, Inherited
@@ -135,7 +135,9 @@ class Judge:
         self._options = options
         self._steps = steps
 
-    def judge(self, blocks: list[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED) -> list[float] | None:
+    def judge(
+        self, html: str, blocks: list[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED
+    ) -> list[float] | None:
         """Set paragraphs, languages and signals; returns the blocks' probabilities in the learned mode, else None."""
         self._identify(blocks)
         scores = None
@@ -144,7 +146,7 @@ class Judge:
             scores = model.probabilities(blocks, tree, declared, self._steps.features, self._steps.context)
             classes = choose(blocks, scores, self._options.block_threshold)
         else:
-            classes = classify(blocks, *self._rules(blocks))
+            blocks, classes = self._by_rules(html, blocks)
         good = [index for index, cls in enumerate(classes) if cls == GOOD]
         kind_of = dict(zip(good, kinds(blocks, tree, good), strict=True))
         wanted = [index for index in good if kind_of[index] in self._options.kinds]
@@ -162,6 +164,15 @@ class Judge:
             rows[index][4:6] = self._language.get(index), self._is_kept(index)
         self._page.paragraphs = named_tuples(Paragraph, rows)
         return scores
+
+    def _by_rules(self, html: str, blocks: list[Block]) -> tuple[list[Block], list[str]]:
+        """Blocks and their classes by jusText's rules; the justext package makes its own blocks."""
+        stoplist, rules = self._rules(blocks)
+        found = stock(html, stoplist, rules) if self._options.boilerplate == "justext-stock" else None
+        if found is None:
+            return blocks, classify(blocks, stoplist, rules)
+        self._identify([block for block, _ in found])
+        return [block for block, _ in found], [cls for _, cls in found]
 
     def _identify(self, blocks: Sequence[Block]) -> None:
         """Guess the languages of the blocks that may be text."""

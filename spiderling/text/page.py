@@ -59,10 +59,10 @@ class TextOptions:
     """The options by which pages are judged, one value for a whole crawl."""
 
     accepted: tuple[str, ...]  # codes of the languages whose text is kept
-    boilerplate: str = "learned"  # 'learned' (fitted model) or 'justext' (rules)
+    boilerplate: str = "learned"  # 'learned' (fitted model), 'justext' (rules) or 'justext-stock' (that package)
     block_model: BlockModel | None = None  # for the learned mode; None: the bundled one
     block_threshold: float = THRESHOLD  # probability from which a block is good in the learned mode
-    preset: str = "balanced"  # rules for the other mode (PRESETS of boilerplate/rules.py)
+    preset: str = "balanced"  # rules for the other modes (PRESETS of boilerplate/rules.py)
     min_known_share: float = 0.6  # least known share of a text in its language; .75 of it for a single paragraph
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))  # kinds (base/option_values.py) that are kept

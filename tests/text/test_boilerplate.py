@@ -23,7 +23,7 @@ from spiderling.text.boilerplate.features import NAMES, features
 from spiderling.text.boilerplate.model import NAMES as CONTEXT_NAMES
 from spiderling.text.boilerplate.model import BlockModel, bundled, context
 from spiderling.text.boilerplate.model import load as load_weights
-from spiderling.text.boilerplate.rules import PRESETS, JustextRules, choose, classify, length_scale, rules_for
+from spiderling.text.boilerplate.rules import PRESETS, JustextRules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.html.blocks import Block
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import Tree
@@ -255,6 +255,12 @@ def block(text: str, heading: bool = False, link_chars: int = 0) -> Block:
 )
 def test_classes(blocks, expected):
     assert "".join("G" if cls == "good" else "b" for cls in classify(blocks, STOP, RULES)) == expected
+
+
+def test_the_package_itself():
+    html = f"<p>{LONG}</p><p>Home</p>"
+    assert stock(html, STOP, RULES) == [(Block(LONG.strip(), False, 0), "good"), (Block("Home", False, 0), "bad")]
+    assert stock("", STOP, RULES) is None
 
 
 def test_presets_are_ordered():

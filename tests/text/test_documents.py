@@ -138,7 +138,7 @@ def test_short_paragraphs_of_a_document_are_text():
     sentence = "Kočka se vrátila domů, ale pes tam už na ni nečekal."
     document = ConvertedDocument([Block(sentence, False, 0), Block(CZECH, False, 0), Block(sentence, False, 0)])
     for preset in ("strict", "balanced"):
-        page = judged(document, boilerplate="justext", preset=preset)
+        page = judged(document, boilerplate="justext-stock", preset=preset)
         assert clean_text(page.paragraphs).count("\n") == 2
 
 

@@ -176,11 +176,12 @@ def test_the_text_beside_the_trap_is_found(trap):
     assert CZECH.strip() in clean_text(run(f"<p>{CZECH}</p>".encode() + trap).paragraphs)
 
 
-def test_pages_cut_off_anywhere():
+@pytest.mark.parametrize("mode", ["justext", "justext-stock"])
+def test_pages_cut_off_anywhere(mode):
     body = (PAGE + "<!-- c --><table><tr><td>&amp;<img alt='a'></td></tr></table>").encode()
     with ceiling():
         for cut in range(0, len(body), 7):
-            run(body[:cut], boilerplate="justext")
+            run(body[:cut], boilerplate=mode)
 
 
 TAG_NAMES = """a b p div h1 br ul li table td script style head body html title meta base link form iframe svg
@@ -208,6 +209,6 @@ def test_any_markup(html, encoding):
 @settings(max_examples=examples(100))
 @given(st.binary(max_size=400), st.text(max_size=20), st.none() | st.text(max_size=12))
 def test_any_bytes(body, url, charset):
-    for mode in ("learned", "justext"):
+    for mode in ("learned", "justext", "justext-stock"):
         for page in (body, b"<p>" + body + PAGE.encode()):
             run(page, charset, url, boilerplate=mode)

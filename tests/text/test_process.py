@@ -108,6 +108,12 @@ def test_undecodable():
     assert (page.encoding_detected, page.paragraphs, page.links, page.utf8_bytes) == (None, [], [], 256 * 40)
 
 
+def test_the_package_as_boilerplate_remover():
+    html = f"<html><body>{MENU}<p>{CZECH} <a href=b>více</a></p></body></html>"
+    ours, theirs = (run(html, boilerplate=mode) for mode in ("justext", "justext-stock"))
+    assert (theirs.paragraphs, theirs.links) == (ours.paragraphs, ours.links)
+
+
 def test_options_of_a_crawl():
     options = TextOptions.from_options(Options(justext_preset="strict", min_known_share=0.4), ["cs", "sk"])
     assert (options.accepted, options.preset, options.min_known_share) == (("cs", "sk"), "strict", 0.4)
@@ -136,6 +142,13 @@ def test_rows_stay_packed_until_they_are_asked_for(monkeypatch):
     assert copy.words == page.words and not unpacked
     for _ in range(2):
         assert copy.paragraphs == page.paragraphs and len(unpacked) == 1
+
+
+@pytest.mark.parametrize("invisible", ["\u00ad", "\u200b", "\x01"])
+def test_a_paragraph_of_nothing_visible_among_good_ones(invisible):
+    """The package jusText takes it for a paragraph, and its neighbours make it good; there was an IndexError."""
+    page = run(f"<p>{CZECH}</p><p>{invisible}</p><p>{CZECH}</p>", boilerplate="justext-stock")
+    assert kept(page) == [CZECH.strip()] * 2
 
 
 def test_the_same_text_has_the_same_digest_everywhere():

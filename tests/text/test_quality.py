@@ -180,13 +180,14 @@ def test_running_text_full_of_links_to_other_hosts():
     assert own.quality.outlinks == 0.0, "links within the host are navigation"
 
 
-def test_they_are_the_same_where_nobody_wants_the_links():
+@pytest.mark.parametrize("boilerplate", ["learned", "justext-stock"])
+def test_they_are_the_same_where_nobody_wants_the_links(boilerplate):
     """Archives: a link in the text counts once, by its first place on the page."""
     menu = "<a href='http://menu.test/'>M</a>"
     linked = [f"{TEXT} <a href='http://o.test/{n}'>x</a>{menu} <a href='http://o.test/{n % 2}'>y</a>" for n in range(3)]
     for texts in ([TEXT], [menu, TEXT], [menu, *linked], [f"{TEXT} <a href=/own>x</a>"]):
-        with_links = spam_signs(*texts)
-        without = spam_signs(*texts, gathers_links=False)
+        with_links = spam_signs(*texts, boilerplate=boilerplate)
+        without = spam_signs(*texts, boilerplate=boilerplate, gathers_links=False)
         assert without.quality == with_links.quality
         assert (without.links, without.batch.number) == ([], 0)
     assert spam_signs(menu, *linked).quality.outlinks > 0

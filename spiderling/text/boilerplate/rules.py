@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 
-from spiderling.text.html.blocks import Block
+from spiderling.text.html.blocks import Block, normal_form
 
 GOOD = "good"
 NEARGOOD = "neargood"
@@ -126,6 +126,18 @@ def choose(blocks: Sequence[Block], probabilities: Sequence[float], threshold: f
     if not any(map(_holds_sentence, chosen)):
         return [BAD] * len(good)
     return [GOOD if yes else BAD for yes in good]
+
+
+def stock(html: str, stoplist: Collection[str], rules: JustextRules) -> list[tuple[Block, str]] | None:
+    """Blocks and classes by the ``justext`` package itself; None where the package raises."""
+    import justext  # it is slow to import, and only this mode needs it
+
+    try:
+        paragraphs = justext.justext(html, frozenset(stoplist), **asdict(rules))
+    except Exception:
+        return None
+    found = [(Block(normal_form(p.text), p.heading, p.chars_count_in_links), p.class_type) for p in paragraphs]
+    return [(block, cls) for block, cls in found if block.text]  # of some the normal form leaves nothing
 
 
 def _holds_sentence(block: Block) -> bool:

@@ -1,7 +1,7 @@
 """What some tests need and a bare machine lacks: how each thing is looked for, how one gets it, and who may lack it.
 
-    @needs("jq")
-    def test_records(): ...
+    @needs("gs")
+    def test_postscript(): ...
 
 Such a test skips where the thing is missing; with NOTHING_IS_MISSING=1 it fails instead, unless the thing may be
 missing everywhere. ``.ci/run`` uses this file as a program, without anything installed:
@@ -130,7 +130,10 @@ def may_watch_sqlite() -> bool:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NEEDS = {
     # programs
+    "antiword": program("antiword"),
+    "catdoc": program("catdoc"),
     "chromium": program(*BROWSERS),
+    "gs": program("gs", package="ghostscript"),
     "jq": program("jq"),
     "redis": program("redis-server")._replace(is_here=has_redis),
     "redis with TLS": program("redis-server")._replace(is_here=has_redis_with_tls),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
 from spiderling.base.terminal import entries_of
@@ -20,14 +21,23 @@ _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "ap
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
 
+class FileType(NamedTuple):
+    """A kind of document; its name is its suffix."""
+
+    media_types: frozenset[str]
+    is_external: bool = False  # whether a program that is no part of the project converts it
+
+
 FILE_TYPES = {
-    "pdf": ("application/pdf", "application/x-pdf"),
-    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
-    "odt": ("application/vnd.oasis.opendocument.text",),
-    "epub": ("application/epub+zip",),
+    "pdf": FileType(frozenset({"application/pdf", "application/x-pdf"})),
+    "docx": FileType(frozenset({"application/vnd.openxmlformats-officedocument.wordprocessingml.document"})),
+    "odt": FileType(frozenset({"application/vnd.oasis.opendocument.text"})),
+    "epub": FileType(frozenset({"application/epub+zip"})),
+    "doc": FileType(frozenset({"application/msword"}), is_external=True),
+    "rtf": FileType(frozenset({"application/rtf", "text/rtf", "text/richtext"}), is_external=True),
+    "ps": FileType(frozenset({"application/postscript"}), is_external=True),
 }
-"""Kind of document, which is its suffix -> media types."""
-_OF_MEDIA_TYPE = {media_type: kind for kind, media_types in FILE_TYPES.items() for media_type in media_types}
+_OF_MEDIA_TYPE = {media_type: kind for kind, row in FILE_TYPES.items() for media_type in row.media_types}
 
 
 def parse(text: str) -> frozenset[str]:
@@ -81,7 +91,11 @@ def of_content(body: bytes) -> str | None:
     head = body[:_SNIFFED_BYTES]
     if b"%PDF-" in head:
         return "pdf"
-    return _type_of_zip(head, body) if head.startswith(_ZIP) else None
+    if head.startswith(_ZIP):
+        return _type_of_zip(head, body)
+    head = head.lstrip(b"\xef\xbb\xbf \t\r\n\x04")
+    starts = {b"{\\rtf": "rtf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "doc", b"%!": "ps"}
+    return next((kind for start, kind in starts.items() if head.startswith(start)), None)
 
 
 def _type_of_zip(head: bytes, body: bytes) -> str | None:

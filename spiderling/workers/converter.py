@@ -1,8 +1,9 @@
 """Converts each document in a child process with limits on memory, processor time, files and time.
 
 The child is a fork of the text worker, where everything is loaded, so a start costs a few
-milliseconds.  Its answer is read as JSON and never unpickled: a document that takes its
-parser over can lie about itself, and no more.
+milliseconds.  It runs one of CONVERTERS or becomes an external
+program.  Its answer is read as JSON or plain text and never unpickled: a document that
+takes its parser over can lie about itself, and no more.
 """
 
 from __future__ import annotations
@@ -12,17 +13,38 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
+import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, NamedTuple, NoReturn
 
 from spiderling.base.machine import missing
-from spiderling.text.documents import ConvertedDocument, DocumentError, from_docx, from_epub, from_odt
+from spiderling.text.documents import ConvertedDocument, DocumentError, from_docx, from_epub, from_odt, from_text
 from spiderling.text.html.blocks import Block
 
+
+class Program(NamedTuple):
+    """An external program from standard input to standard output."""
+
+    command: Sequence[str]
+    gives: str = "text"
+    """What it writes: 'text' is UTF-8 with one paragraph a line, anything else a kind of document to be converted."""
+
+
+_CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
+_GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
+"""Ghostscript makes a PDF, because its text device gives lines but no paragraphs."""
+PROGRAMS: Mapping[str, Sequence[Program]] = {
+    "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
+    "rtf": (_CATDOC,),
+    "ps": (_GS,),
+}
+"""Kind -> programs, the preferred first: antiword leaves field codes out, catdoc reads files that antiword cannot."""
 MAX_OUTPUT_BYTES = 50_000_000  # bytes that a child may write to its output; chosen
+_PROGRAM_FILE_BYTES = 50_000_000  # bytes that an external program may write to a file; chosen
 _MIN_CPU_S = 1  # least seconds of processor time that RLIMIT_CPU can express
 LAST_S = 4.0  # seconds in which a child that has closed its output must end; chosen
 _MAX_FILES = 1024  # a child closes the file descriptors from 3 to below this, the usual limit of a process
@@ -52,28 +74,68 @@ class Limits:
     memory_bytes: int = 1_000_000_000  # address space above that of the process it is forked from
 
 
-def usable(kinds: Collection[str]) -> tuple[frozenset[str], list[str]]:
+def usable(kinds: Iterable[str]) -> tuple[frozenset[str], list[str]]:
     """Those of *kinds* that can be converted on this machine, and a sentence for each that cannot."""
-    lacking = missing("documents") if "pdf" in kinds else ""
-    if not lacking:
-        return frozenset(kinds), []
-    return frozenset(kinds) - {"pdf"}, [f"pdf documents are left out: {lacking}."]
+    missing = {kind: _missing(kind) for kind in sorted(kinds)}
+    notices = [f"{kind} documents are left out: {why}." for kind, why in missing.items() if why]
+    return frozenset(kind for kind, why in missing.items() if not why), notices
+
+
+def _missing(kind: str) -> str:
+    programs = PROGRAMS.get(kind, ())
+    if programs and not any(map(_path, programs)):
+        return f"{' or '.join(program.command[0] for program in programs)} is not installed"
+    if "pdf" in (kind, *(program.gives for program in programs)):
+        return missing("documents")
+    return ""
+
+
+def _path(program: Program) -> str | None:
+    return shutil.which(program.command[0])
 
 
 def convert(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
     """The text of a document; None when it is broken, not supported, or reaches a limit."""
+    if kind not in CONVERTERS:
+        return _by_programs(kind, body, limits)
     if kind == "pdf":
         importlib.import_module("spiderling.text.pdf")  # once here, not in each child
-    output = _run(kind, body, limits)
+    output = _run(limits, lambda: _answer(kind, body, limits))
     return None if output is None else _parse(output)
 
 
-def _run(kind: str, body: bytes, limits: Limits) -> bytes | None:
-    """What a child that converts *body* writes to its standard output; None unless it ends well."""
+def _by_programs(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
+    """Convert by the first program that finds text in the document; all together have the time of one conversion."""
+    found = None
+    deadline = time.monotonic() + limits.wall_s
+    for program in filter(_path, PROGRAMS.get(kind, ())):
+        limits = replace(limits, wall_s=max(0.0, deadline - time.monotonic()))
+        output = _by_program(program, body, limits)
+        if output is None:
+            continue
+        if program.gives != "text":
+            return convert(program.gives, output, limits)
+        found = from_text(output.decode("utf-8", "replace"))
+        if found.blocks:
+            break
+    return found
+
+
+def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
+    """What *program* makes of *body* in a temporary directory of its own: Ghostscript lets a document write there."""
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
+        source.write(body)
+        source.seek(0)
+        command = [_path(program) or "", *program.command[1:]]
+        return _run(limits, lambda: _become(command, source, home, limits))
+
+
+def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
+    """What a child that calls *act* writes to its standard output; None unless it ends well."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _child(kind, body, limits, writer)
+        _child(act, writer)
     os.close(writer)
     output = None
     try:
@@ -97,16 +159,13 @@ def _read(reader: int, deadline: float) -> bytes | None:
     return None
 
 
-def _child(kind: str, body: bytes, limits: Limits, writer: int) -> NoReturn:
-    """In the child: convert *body* by one of CONVERTERS, write the answer to *writer*, and end."""
+def _child(act: Callable[[], None], writer: int) -> NoReturn:
+    """In the child: call *act* with standard output to *writer*, and end."""
     status = 1
     try:
         os.dup2(writer, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        _restrict(limits)
-        data = memoryview(_pack(CONVERTERS[kind](body)))
-        while data:
-            data = data[os.write(1, data) :]
+        act()
         status = 0
     except DocumentError:
         pass
@@ -114,17 +173,33 @@ def _child(kind: str, body: bytes, limits: Limits, writer: int) -> NoReturn:
         os._exit(status)  # without flushing buffers or calling handlers of the worker
 
 
-def _restrict(limits: Limits) -> None:
-    """In the child: read nothing, write to no file, obey *limits*."""
+def _answer(kind: str, body: bytes, limits: Limits) -> None:
+    """In the child: convert by one of CONVERTERS."""
+    _restrict(limits, 0, os.open(os.devnull, os.O_RDONLY))
+    data = memoryview(_pack(CONVERTERS[kind](body)))
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits) -> None:
+    """In the child: become an external program."""
+    _restrict(limits, _PROGRAM_FILE_BYTES, source.fileno())
+    os.chdir(home)
+    environment = {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"}
+    os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
+
+
+def _restrict(limits: Limits, file_bytes: int, source: int) -> None:
+    """In the child: read from *source* and nothing else, write at most *file_bytes* to a file, obey *limits*."""
     for number in (signal.SIGALRM, signal.SIGXCPU, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits.wall_s)  # works even after the worker has died
     cpu_s = max(_MIN_CPU_S, round(limits.cpu_s))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limit_address_space(memory_bytes(0) + limits.memory_bytes)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(source, 0)
     os.closerange(3, _MAX_FILES)
 
 

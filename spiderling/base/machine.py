@@ -58,6 +58,11 @@ def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd")) - 1
 
 
+def is_reserved(descriptor: int) -> bool:
+    """Whether a socket with that *descriptor* leaves too few: each gets the lowest free number (open(2))."""
+    return descriptor >= descriptor_limit() - RESERVED
+
+
 def _bound(limit: int) -> int:
     return min(limit, _MAX_DESCRIPTORS) if limit != resource.RLIM_INFINITY else _MAX_DESCRIPTORS
 

@@ -27,7 +27,7 @@ from twisted.python.failure import Failure
 from spiderling import signals
 from spiderling.base.addresses import HostMap
 from spiderling.base.errors import is_ours
-from spiderling.base.machine import running_time
+from spiderling.base.machine import descriptor_limit, elapsed_s, running_time
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
@@ -49,6 +49,8 @@ RAMP_UP_PER_S = 50.0
 """Simultaneous requests that a machine may make more each second after the start; chosen: a router can follow."""
 STOP_TIMEOUT_S = 10.0
 """Seconds in which running transfers may finish when the crawl stops; chosen: what is cut off is fetched again."""
+REST_S = 1.0  # seconds for which nothing is asked for after a connection has found no file descriptor; chosen
+_TOLD_S = 600.0  # seconds after which the log says again that descriptors are missing; chosen
 _ASK_AGAIN_S = 1.0
 """Seconds after which a request looks again that must not start now (chosen): an interval may have become shorter, the
 crawl may stop, or its shard may ask again."""
@@ -87,6 +89,8 @@ class Dispatcher:
         self._files: set[str] = set()  # URLs of site files in transit
         self._file_tasks: set[asyncio.Task[None]] = set()
         self._resolving: set[asyncio.Task[None]] = set()
+        self._rests_until = 0.0  # until when nothing is asked for, by `elapsed_s`
+        self._told_at = -math.inf
         crawler.signals.connect(self._item_scraped, scrapy_signals.item_scraped)
         crawler.signals.connect(self._item_dropped, scrapy_signals.item_dropped)
         crawler.signals.connect(self._item_error, scrapy_signals.item_error)
@@ -105,7 +109,7 @@ class Dispatcher:
 
     def may_ask(self) -> bool:
         """Whether requests may start: nobody paused the crawl, disk and descriptors have room, its shard is ours."""
-        if self.crawl.is_paused or self.crawl.is_disk_full:
+        if self.crawl.is_paused or self.crawl.is_disk_full or elapsed_s() < self._rests_until:
             return False
         return self.is_ours()
 
@@ -290,6 +294,18 @@ class Dispatcher:
             self._begin_resolving(name)
 
     # -- requests connect
+
+    def rest(self) -> None:
+        """Ask for nothing for a while: a connection has found no file descriptor."""
+        self._rests_until = elapsed_s() + REST_S
+        asyncio.get_running_loop().call_later(REST_S, self.wake)
+        if elapsed_s() - self._told_at > _TOLD_S:
+            self._told_at = elapsed_s()
+            logger.warning(
+                "This process has too many files and sockets open (%d allowed): requests wait until some are closed, "
+                "and no URL is lost; ulimit -n allows more, and a smaller CONCURRENT_REQUESTS needs fewer",
+                descriptor_limit(),
+            )
 
     def may_start(self, request: Request) -> float | None:
         """Seconds until *request* may start, as it looks now; None: never.  inf: it needs a slot."""

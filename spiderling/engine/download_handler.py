@@ -98,6 +98,9 @@ class DownloadHandler(BaseDownloadHandler):
                 raise errors.TransferCut(f"{request.url}: the crawl is being stopped") from None
             raise
         except Exception as error:  # nothing that a server sends may stop the crawl
+            if isinstance(error, errors.NoDescriptor):
+                self._pool.close()
+                self._gate.rest()
             known = errors.translate(error, request.url)
             if transfer.goes_on and "download_latency" not in request.meta:
                 raise errors.TransferCut(f"{request.url}: asked again over a new connection ({known})") from None

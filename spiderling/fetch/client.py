@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, cast
 
 from scrapy.exceptions import DownloadConnectionRefusedError, ResponseDataLossError, UnsupportedURLSchemeError
 
-from spiderling.fetch.errors import BadHttp, TlsFailed, TooSlow
+from spiderling.base.machine import is_reserved
+from spiderling.fetch.errors import BadHttp, NoDescriptor, TlsFailed, TooSlow
 from spiderling.fetch.messages import END_OF_HEAD, HEAD_START, Framing, RawRequest, ResponseHead
 from spiderling.fetch.tls import Server, Sessions
 
@@ -341,7 +342,7 @@ class ConnectTarget:
     server_name: str = ""  # name in the TLS handshake
 
     async def connect(self) -> Wire:
-        """A connection; raises UnsupportedURLSchemeError or DownloadConnectionRefusedError."""
+        """A connection; raises UnsupportedURLSchemeError, DownloadConnectionRefusedError or NoDescriptor."""
         sock = None
         try:
             wire = Wire() if self.tls is None else TlsWire(self.tls, (self.server_name, self.place.port))
@@ -350,6 +351,8 @@ class ConnectTarget:
             wire.socket = sock
         except ValueError as error:
             raise UnsupportedURLSchemeError(f"no name for TLS: {error}") from error
+        except NoDescriptor:
+            raise
         except OSError as error:
             if sock is not None:
                 sock.close()
@@ -363,7 +366,7 @@ class ConnectTarget:
         Raises OSError.
         """
         address, port = self.place.address, self.place.port
-        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        sock = _socket(address)
         try:
             sock.setblocking(False)
             if self.bind_address is not None:
@@ -380,6 +383,20 @@ class ConnectTarget:
         return sock
 
 
+def _socket(address: str) -> socket.socket:
+    """A socket for TCP to *address*; raises NoDescriptor if it had a reserved one."""
+    try:
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise NoDescriptor(*error.args) from error
+        raise
+    if is_reserved(sock.fileno()):
+        sock.close()
+        raise NoDescriptor(errno.EMFILE, os.strerror(errno.EMFILE))
+    return sock
+
+
 def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
@@ -388,7 +405,7 @@ def _resolve(future: asyncio.Future[None]) -> None:
 async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = None) -> RawResponse:
     """Send *request*, over the open connection *kept* if given; returns when the final headers are here.
 
-    Raises UnsupportedURLSchemeError, DownloadConnectionRefusedError, TlsFailed, BadHttp or OSError.
+    Raises UnsupportedURLSchemeError, DownloadConnectionRefusedError, TlsFailed, NoDescriptor, BadHttp or OSError.
     """
     sent = request.encode()
     wire = await target.connect() if kept is None else kept.next()

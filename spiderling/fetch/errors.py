@@ -38,8 +38,8 @@ class ResponseRefused(DownloadCancelledError):
 
 
 class TransferCut(DownloadCancelledError):
-    """The fault is not the server's: the crawl is being stopped, or the process was stopped meanwhile (SIGSTOP, a
-    sleeping machine).  The URL waits again, as if never asked."""
+    """The fault is not the server's: the crawl is being stopped, the process was stopped meanwhile (SIGSTOP, a sleeping
+    machine), or has too many files open.  The URL waits again, as if never asked."""
 
 
 class BadHttp(DownloadFailedError):
@@ -67,6 +67,10 @@ class HandlerFailed(DownloadFailedError):
     reason = Reason.INTERNAL_ERROR
 
 
+class NoDescriptor(OSError):
+    """This process has too many files and sockets open for another connection."""
+
+
 class DecodedTooBig(Exception):
     """A layer of the body is larger than allowed once decoded, or too large for what was sent."""
 
@@ -80,6 +84,7 @@ class NameServerFailure(Exception):
 
 
 _KNOWN: tuple[tuple[Any, type[Exception]], ...] = (
+    (NoDescriptor, TransferCut),
     (TimeoutError, DownloadTimeoutError),
     ((NameNotFound, NameServerFailure), CannotResolveHostError),
 )

@@ -156,7 +156,7 @@ async def test_a_connection_is_kept_for_no_other_name_or_address():
     assert site.connections == 2
 
 
-async def test_few_connections_are_kept(monkeypatch):
+async def test_few_connections_are_kept_and_none_when_descriptors_are_missing(monkeypatch):
     monkeypatch.setattr(download_handler, "MAX_KEPT", 2)
     async with lasting(reply()) as site, handling(gate=Waiting(5)) as handler:
         for name in "abcac":

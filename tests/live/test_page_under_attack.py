@@ -15,6 +15,7 @@ from conftest import Crawl, page, serving
 from prometheus_client import CollectorRegistry
 from watched import Watched, watching, web
 
+from spiderling.base.machine import RESERVED
 from spiderling.base.option_values import parse_page
 from spiderling.live import server
 from spiderling.live.server import Server
@@ -59,6 +60,28 @@ def few_pages(hosts: int, pages: int) -> dict:
         slow = [WebResponse(200, answer.headers, answer.body, delay_s=0.3) for answer in answers]
         sites[f"h{host}.test"] = {f"/{number}": answer for number, answer in enumerate(slow)}
     return sites
+
+
+def test_a_crawl_without_descriptors_for_its_requests_waits_and_loses_nothing(tmp_path):
+    hosts, pages = 24, 4
+    seeds = " ".join(f"http://h{host}.test/0" for host in range(hosts))
+    with serving(few_pages(hosts, pages)) as origin:
+        constants = {"crawl.crawl.SEGMENT_BYTES": 1000, "engine.dispatcher.REST_S": 0.1}
+        crawl = Crawl(tmp_path / "job", origin, RETRIES=0, CONSTANTS=constants)
+        running = crawl.start(seeds)
+        running.until(lambda: len(origin.log_entries) > hosts)
+        process = running.process.pid
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (RESERVED, 4096))  # each socket is one too many
+        running.until(lambda: "too many files and sockets open (96 allowed)" in running.output())
+        asked = len(origin.log_entries)
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (4096, 4096))
+        running.until(lambda: len(origin.log_entries) > asked + hosts)
+        resource.prlimit(process, resource.RLIMIT_NOFILE, (RESERVED + 40, 4096))  # some find one
+        result = running.wait()
+    assert result.code == 0 and "is finished." in result.output and "ERROR" not in result.output
+    assert len(result.lines("too many files and sockets open")) == 1
+    assert crawl.state().ends["kept"] == hosts * pages
+    assert {reason for reason, _ in crawl.ended().values()} == {"kept"}
 
 
 @pytest.mark.slow

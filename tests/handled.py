@@ -125,13 +125,15 @@ async def handling(scrapy_settings=None, gate=None, constants=None, **options):
 
 
 class Due:
-    """The crawl's gate, and how many requests were started."""
+    """The crawl's gate: what was started (the first address is also kept before), and whether a second may be."""
 
-    def __init__(self):
-        self.starts = 0
+    def __init__(self, second=True):
+        self.started_at = []
+        self.also_asked = []
+        self._second = second
 
-    def started(self, request):
-        self.starts += 1
+    def started(self, request, address):
+        self.started_at.append(address)
 
     def connect_in(self, request):
         return 0.0
@@ -148,6 +150,10 @@ class Due:
 
     def waits_again(self, request):
         return fetch_of(request) is not None
+
+    def may_also_connect(self, request, address):
+        self.also_asked.append(address)
+        return self._second
 
 
 def opened(options, gate):

@@ -234,6 +234,7 @@ class Dispatcher:
         meta = {
             FETCH: fetch,
             "address": fetch.address,
+            "fallback_address": self.crawl.frontier.fallback_of(fetch),
             "verbatim_url": True,
         }
         if fetch.payload is not None and not is_sitemap(fetch):
@@ -331,11 +332,11 @@ class Dispatcher:
             return 0.0
         return self.crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._now(), fetch.goes_on)
 
-    def started(self, request: Request) -> None:
-        """Note that *request* opens a connection now: its intervals begin."""
+    def started(self, request: Request, address: str) -> None:
+        """Note that *request* opens a connection to *address* now: its intervals begin."""
         if (fetch := fetch_of(request)) is not None:
             with self._changing(fetch):
-                self.crawl.frontier.started(fetch, self._now())
+                self.crawl.frontier.started(fetch, self._now(), address)
 
     def asked_again_in(self, request: Request) -> float:
         """Seconds until the host of *request* is asked again: 0 within a visit, inf if none of its URLs waits."""
@@ -351,6 +352,14 @@ class Dispatcher:
     def waits_again(self, request: Request) -> bool:
         """Whether the frontier asks again for *request* if it is not answered."""
         return fetch_of(request) is not None
+
+    def may_also_connect(self, request: Request, address: str) -> bool:
+        """Whether *request* may connect to its fallback *address* too; if so, that is noted as a start."""
+        if (fetch := fetch_of(request)) is None:
+            return True
+        with self._changing(fetch):
+            return self.crawl.frontier.may_also_start(fetch, address, self._now())
+        return False  # after an error of our own, which stops the crawl
 
     def answered(self, request: Request, response: Response | None = None) -> None:
         """Note that the answer to *request* is complete, which says how slow its host is unless it was held."""

@@ -56,7 +56,8 @@ _NOT_SENT = frozenset(
 class DownloadHandler(BaseDownloadHandler):
     """Scrapy download handler for ``http`` and ``https``.
 
-    Reads from ``request.meta``: ``address`` (the IP address to connect to), ``judge_type`` (refuse an unwanted type),
+    Reads from ``request.meta``: ``address`` (the IP address to connect to), ``fallback_address`` (one of the other
+    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse an unwanted type),
     ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
     ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
     when the request failed), ``download_latency`` (seconds), and ``is_open`` if the connection is kept.
@@ -128,7 +129,7 @@ class DownloadHandler(BaseDownloadHandler):
         loop = asyncio.get_running_loop()
         begin = loop.time()
         transfer.until = begin + min(FIRST_BYTE_TIMEOUT_S, total_s)
-        await self._its_turn(request, transfer.until)
+        await self._its_turn(request, target, transfer.until)
         raw_response = await self._exchange(url, request, target, transfer)
         request.meta["download_latency"] = loop.time() - begin
         transfer.until = begin + total_s
@@ -160,7 +161,7 @@ class DownloadHandler(BaseDownloadHandler):
     def _leave(self, raw_response: RawResponse, place: Destination, request: Request) -> None:
         """Keep the connection if its server leaves it open until the host's next request is due, else close it."""
         wire = raw_response.wire
-        if wire.is_open:
+        if wire.is_open and raw_response.address == place.address:
             seconds = KEPT_S + self._gate.asked_again_in(request)
             if seconds <= raw_response.head.stays_open_s and self._pool.keep(place, wire, seconds):
                 request.meta["is_open"] = True
@@ -169,9 +170,12 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _connect_target(self, url: UrlParts, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
-        address, port = await self._where(url, request)
+        addresses, port = await self._where(url, request)
+        may_connect = functools.partial(self._may_connect, request, addresses[0])
         target = ConnectTarget(
-            Destination(url.is_https, url.name, address, port),
+            Destination(url.is_https, url.name, addresses[0], port),
+            addresses,
+            may_connect,
             functools.partial(self._gate.started, request),
             # what was about to be asked before a stop may be another process' by now
             functools.partial(self._may_send, self._running.stopped_s()),
@@ -179,29 +183,33 @@ class DownloadHandler(BaseDownloadHandler):
         )
         if url.is_https:
             target.tls = self._tls_sessions
-            target.server_name = url.name if literal_address(url.name) is None else address
+            target.server_name = url.name if literal_address(url.name) is None else addresses[0]
         return target
 
     def _may_send(self, stopped_s: float) -> bool:
         return self._running.stopped_s() <= stopped_s and self._gate.is_ours()
 
-    async def _where(self, url: UrlParts, request: Request) -> tuple[str, int]:
-        """The address and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
+    async def _where(self, url: UrlParts, request: Request) -> tuple[tuple[str, ...], int]:
+        """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
         name = url.name
-        given = request.meta.get("address")
-        known = (str(given),) if given else (await self._gate.resolver.resolve(name)).addresses
-        address = next(filter(self._crawl.addresses.allows, known), None)
-        if address is None:
+        given = [str(request.meta[key]) for key in ("address", "fallback_address") if request.meta.get(key)]
+        known = tuple(given) if given else (await self._gate.resolver.resolve(name)).addresses
+        addresses = tuple(filter(self._crawl.addresses.allows, known))
+        if not addresses or (given and addresses[0] != given[0]):
             raise errors.AddressForbidden(
                 f"{name} is at {', '.join(known)}; only networks of SPIDERLING_ALLOW_NETWORKS and, "
                 "with SPIDERLING_CONTACT, public addresses may be fetched."
             )
         mapped = self._gate.host_map.lookup(name)
         port = (mapped and mapped.port) or url.port or (443 if url.is_https else 80)
-        return address, port
+        return addresses[: len(given) or 1], port
 
-    async def _its_turn(self, request: Request, until: float) -> None:
-        """Wait until the address is due.
+    def _may_connect(self, request: Request, first: str, address: str) -> bool:
+        """Whether *address* may be connected to: the *first* has taken its turn, another must be due."""
+        return address == first or self._gate.may_also_connect(request, address)
+
+    async def _its_turn(self, request: Request, target: ConnectTarget, until: float) -> None:
+        """Wait until the address is due, and note the start, unless the connection is opened before other tasks run.
 
         It is due later than the frontier has planned if an earlier connection to it was opened late, or its interval
         has grown.  Raises TransferCut if it is not due *until* then, in the event loop's time.
@@ -210,6 +218,8 @@ class DownloadHandler(BaseDownloadHandler):
             if asyncio.get_running_loop().time() + seconds >= until:
                 raise errors.TransferCut(f"{request.url}: its address is not due for long")
             await asyncio.sleep(seconds)
+        if not target.begins_at_once and not self._gate.goes_on(request):
+            self._gate.started(request, target.addresses[0])
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers()

@@ -1,14 +1,13 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
-The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  IPv6 is asked for where there is
-no address of IPv4, or first on a machine that has a route for IPv6 alone.  Search domains and the hosts file are not
-used; the HostMap has fixed addresses.
+The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are asked for at once
+(RFC 8305); the answer for IPv4 is waited for, that for IPv6 only RESOLUTION_DELAY_S longer.  Search domains
+and the hosts file are not used; the HostMap has fixed addresses.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +19,13 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import entries_of
 from spiderling.fetch.errors import NameNotFound, NameServerFailure
 
+RESOLUTION_DELAY_S = 0.05  # seconds for which the answer for the other family is waited for (RFC 8305, section 3)
 TIMEOUT_S = 3.0
 """Seconds for the first attempt at a query (chosen); c-ares lengthens the next ones and asks the next server."""
 TRIES = 3  # attempts at a query (chosen)
 MIN_TTL_S = 60.0  # least seconds for which an address is kept, whatever its server says; chosen
 MAX_TTL_S = 3600.0  # most seconds for which an address is kept, whatever its server says; chosen
+_RECORD_TYPES = ("A", "AAAA")  # the order in which the addresses of a name are tried
 CONCURRENCY = 500
 """Queries that a machine runs at once; any number may wait.  Chosen: all answers come through one UDP socket, whose
 default buffer holds a burst of a few hundred."""
@@ -38,19 +39,7 @@ _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUN
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
 
 
-def _record_types() -> tuple[str, str]:
-    """The order in which addresses are asked for."""
-    return ("AAAA", "A") if has_route("2001:db8::1") and not has_route("192.0.2.1") else ("A", "AAAA")
-
-
-def has_route(address: str) -> bool:
-    """Whether this machine knows a way to *address*; nothing is sent."""
-    try:
-        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((address, 53))
-    except OSError:
-        return False
-    return True
+_Query = asyncio.Future[list[pycares.DNSRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +58,6 @@ class Resolver:
         """Raises BadInput for a name server that is no address."""
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
-        self._record_types = _record_types()
         self._slots = asyncio.Semaphore(max(1, CONCURRENCY // options.shards_here()))
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
@@ -118,18 +106,31 @@ class Resolver:
         return literal_address(name)
 
     async def _look_up(self, name: str) -> Resolution:
-        failure: NameServerFailure | None = None
-        for record_type in self._record_types:
-            try:
-                records = await self._query(name, record_type)
-            except NameServerFailure as error:
-                failure = failure or error
-                continue
-            if records:
-                addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
-                ttl_s = float(min(record.ttl for record in records))
-                return Resolution(addresses, min(max(ttl_s, MIN_TTL_S), MAX_TTL_S))
-        raise failure or NameNotFound(f"{name} has no address")
+        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in _RECORD_TYPES]
+        try:
+            found = await self._answers(*queries)
+        finally:
+            for query in queries:
+                query.cancel()
+                query.add_done_callback(_seen)
+        records = [record for answer in found for record in answer]
+        if not records:
+            raise NameNotFound(f"{name} has no address")
+        addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
+        return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
+
+    async def _answers(self, first: _Query, second: _Query) -> list[list[pycares.DNSRecord]]:
+        """The answers to use, that for IPv4 *first*; raises as `resolve` does."""
+        try:
+            answer = await first
+        except NameServerFailure:
+            if not (answer := await second):
+                raise
+            return [answer]
+        if not answer:
+            return [await second]
+        done, _ = await asyncio.wait([second], timeout=RESOLUTION_DELAY_S)
+        return [answer, *(query.result() for query in done if not query.exception())]
 
     async def _query(self, name: str, record_type: str) -> list[pycares.DNSRecord]:
         """The answer for one record type, CNAMEs included, empty when there is no address; raises as `resolve`."""

@@ -87,6 +87,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.lifecycle.Recrawls": 38,
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.live_page.LivePage": 55,
+        "spiderling.extensions.lifecycle.SpiderState": 0,
         "scrapy.extensions.spiderstate.SpiderState": None,
         "scrapy.extensions.logstats.LogStats": None,
     },

@@ -1,11 +1,13 @@
-"""What runs as long as a crawl: ``crawl.log``, checkpoints and snapshots; revisits of known pages."""
+"""What runs as long as a crawl: ``crawl.log``, checkpoints and snapshots; ``spider.state``; revisits of known pages."""
 
 from __future__ import annotations
 
 import gc
 import logging
 import os
+import pickle
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from scrapy import Spider, signals
@@ -16,12 +18,12 @@ from scrapy.logformatter import LogFormatter, LogFormatterResult
 from twisted.python.failure import Failure
 
 from spiderling.base.errors import is_ours
-from spiderling.base.files import open_regular
+from spiderling.base.files import open_regular, replacing
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import registrable_domain
 from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
-from spiderling.engine.component import Extension, scheduler_of
+from spiderling.engine.component import Component, Extension, scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT
 
 logger = logging.getLogger(__name__)
@@ -124,6 +126,42 @@ def _file_log(crawl: Crawl) -> logging.Handler | None:
     handler.setLevel(logging.INFO)
     logging.getLogger().addHandler(handler)
     return handler
+
+
+class SpiderState(Component):
+    """Loads the spider's dict ``state`` at the start and saves it at a clean end, whole or not at all.
+
+    Scrapy's own SpiderState needs JOBDIR, and is not safe on a full disk.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        crawler.signals.connect(self._opened, signals.spider_opened)
+        crawler.signals.connect(self._closed, signals.spider_closed)
+
+    def _opened(self, spider: Spider) -> None:
+        state: Any = {}
+        path = self._path()
+        try:
+            if path is not None and path.exists():
+                state = pickle.loads(path.read_bytes())  # noqa: S301 - written below, in the user's own directory
+        except Exception as error:  # pickle raises anything for a damaged file
+            logger.warning("%s cannot be read (%s); the spider begins with an empty state", path, error)
+        spider.state = state  # type: ignore[attr-defined]
+
+    def _closed(self, spider: Spider) -> None:
+        path = self._path()
+        state = getattr(spider, "state", None)
+        if path is None or not (state or path.exists()):
+            return
+        try:
+            with replacing(path) as file:
+                pickle.dump(state, file, protocol=4)
+        except Exception as error:
+            logger.warning("%s cannot be written (%s); the spider's former state stays", path, error)
+
+    def _path(self) -> Path | None:
+        return self.crawl.jobdir.path / "spider.state" if self.has_crawl else None
 
 
 _MIN_S, _MAX_S = 0.05, 60.0  # bounds of the seconds between two steps; chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import threading
 from collections import Counter
@@ -116,9 +117,11 @@ def test_ten_lines_get_text_language_dedup_and_corpus(tmp_path, monkeypatch):
     with serving({"f.test": sites}) as server:
         crawl = Crawl(tmp_path / "job", server, project(tmp_path, TEN_LINES, SEEING), "foreign", LANG="cs")
         crawl.directory.mkdir()
+        (crawl.directory / "spider.state").write_bytes(b"")  # as a full disk may leave it
         (crawl.directory / "crawl.log").symlink_to("/dev/full")
         result = crawl.start("", ("-O", f"{tmp_path}/items.jsonl"), lang="", DOWNLOAD_SLOTS="{}").wait()
     assert result.code == 0
+    assert result.lines("] WARNING: ", "spider.state cannot be read", "begins with an empty state")
     assert not result.lines("] ERROR: ") and "Traceback" not in result.output and "Logging error" not in result.output
     documents = {doc.url: doc for doc in crawl.documents()}
     assert len(documents) == 2
@@ -196,6 +199,7 @@ class Foreign(Spider):
     name = "foreign"
 
     async def start(self):
+        self.state["runs"] = self.state.get("runs", 0) + 1
         for number in range(8):
             yield Request(f"http://e.test/item/{number}", self.item, headers={"X-Number": str(number)},
                           meta={"colour": "red", "number": number}, cb_kwargs={"number": number})
@@ -265,6 +269,7 @@ def test_requests_go_through_the_frontier_and_survive_pauses(tmp_path):
     assert {(path, number) for _, path, number, _ in server.requests if path.startswith("/item/")} == {
         (f"/item/{number}", str(number)) for number in range(8)
     }
+    assert pickle.loads((crawl.directory / "spider.state").read_bytes()) == {"runs": 3}
     state = crawl.state()
     state.check()
     assert state.ends == {"no-page": sum(expected.values()), "http-error": 2, "redirected": 3}

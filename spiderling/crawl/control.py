@@ -23,7 +23,7 @@ def apply_control(crawl: Crawl, former: ControlFile, wanted: ControlFile) -> Non
     own = crawl.options
     host_s = own.host_interval_s if wanted.host_interval_s is None else wanted.host_interval_s
     ip_s = own.ip_interval_s if wanted.ip_interval_s is None else wanted.ip_interval_s
-    crawl.frontier.intervals.change(host_s, ip_s)
+    crawl.frontier.schedule.change_intervals(host_s, ip_s, crawl.now())
     crawl.frontier.host_closing.judge_by(wanted.yield_profile)
     _apply_blocks(crawl, wanted)
     crawl.budgets.set_control_limits(wanted.max_pages, wanted.max_downloaded_mb)

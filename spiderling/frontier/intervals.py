@@ -59,11 +59,6 @@ class Intervals:
         self._restored_at = -math.inf
         self._known_at = -math.inf  # when the process started, if it knew hosts then
 
-    def change(self, host_s: float, ip_s: float) -> None:
-        """These are the intervals from the next request of each host and address on, in seconds."""
-        self.host_s = host_s
-        self.ip_s = ip_s
-
     def of(self, host: Host) -> float:
         """Seconds between the starts of two requests to *host*."""
         interval_s = max(self.host_s, host.crawl_delay_s)
@@ -88,7 +83,7 @@ class Intervals:
         return host.due
 
     def hasten(self, host: Host) -> None:
-        """The last request to *host* was not made: it waits no longer than those before it, or it itself, ask for."""
+        """The intervals have become shorter: *host* waits no longer than they, or it itself, ask for."""
         host.due = min(host.due, max(host.quiet_until, self._interval_ends(host)))
 
     def _interval_ends(self, host: Host) -> float:

@@ -372,6 +372,21 @@ class Schedule:
 
     # -- requests
 
+    def change_intervals(self, host_s: float, ip_s: float, now: float) -> None:
+        """From now on these are the intervals, in seconds: what waits for longer ones is due sooner."""
+        is_shorter = host_s < self.intervals.host_s or ip_s < self.intervals.ip_s
+        self.intervals.host_s = host_s
+        self.intervals.ip_s = ip_s
+        if not is_shorter:
+            return
+        for host in self._hosts.in_memory():
+            self.intervals.hasten(host)
+        self.throttle.set_waits()
+        self.workbench.hasten(now + ip_s)
+        for host in (*self.workbench.hosts(), *self.throttle.hosts()):
+            self.place(host, now)
+        self._backlog.hasten(now)
+
     def hand_out(self, host: Host, address: str, now: float, goes_on: bool = False) -> None:
         """A request to *host* at *address* was handed out; one by which a visit *goes on* is no turn of its own."""
         self.workbench.remove(host)

@@ -108,7 +108,7 @@ class Throttle:
         if at is not None:
             self._hosts[at] += 1
         if (before is not None and not self._hosts[before]) or (at is not None and self._hosts[at] == 1):
-            self._set_waits()
+            self.set_waits()
 
     def learn(self, host: Host, kept_bytes: int, downloaded_bytes: int, now: float) -> None:
         """What *host* gave by one request."""
@@ -144,9 +144,9 @@ class Throttle:
             (given + _PROMISED_BYTES * promise) / (size + _PROMISED_BYTES)
             for given, size, promise in zip(self._kept, self._downloaded, promises, strict=True)
         ]
-        self._set_waits()
+        self.set_waits()
 
-    def _set_waits(self) -> None:
+    def set_waits(self) -> None:
         """Work out for how long the hosts of each class wait."""
         self._waits_s = [0.0] * _CLASSES
         at_work = [at for at, number in enumerate(self._hosts) if number]
@@ -168,6 +168,10 @@ class Throttle:
         known = min(1.0, kept / _ENOUGH_BYTES)
         rate = kept / (downloaded + _PROMISED_BYTES)
         return self._thrift * BAR * rate * known * max(LOWEST, busy**IDLE_POWER)
+
+    def hosts(self) -> list[Host]:
+        """The hosts that wait, in the order in which they were due."""
+        return [entry[3] for entry in sorted(chain.from_iterable(self._waiting)) if entry[2] == entry[3].version]
 
     def number(self, now: float) -> int:
         """Hosts that could be asked at *now*, and wait."""

@@ -142,6 +142,16 @@ class Workbench:
         is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
         return files if is_file_late else pages
 
+    def hasten(self, latest: float) -> None:
+        """No address is due later than at the time *latest*; its hosts must be added again."""
+        for entry in self._addresses.values():
+            entry.due = min(entry.due, latest)
+
+    def hosts(self) -> list[Host]:
+        """All hosts on it, in the order in which they would be due."""
+        entries = itertools.chain.from_iterable(queue.hosts for queue in self._queues.values())
+        return [entry[3] for entry in sorted(entry for entry in entries if entry[2] == entry[3].version)]
+
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
         ready = [ready for pairs in self._ready.values() for pair in pairs for ready in pair if ready]
@@ -445,6 +455,12 @@ class Backlog:
             self.push(host_id, now, now)
         if len(line):
             self._apart[group] = line
+
+    def hasten(self, now: float) -> None:
+        """Take out all that wait for a time from *now* on: the caller pushes them again that are not due."""
+        self._snoozed = [(min(due, now), host_id) for due, host_id in self._snoozed]
+        for line in self._apart.values():
+            line.hasten(now)
 
     def best_rank(self) -> int:
         """The best rank in the line, or of the hosts apart if the line is empty; RANKS if no host waits."""

@@ -105,11 +105,17 @@ def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_p
 
 
 @pytest.mark.slow
-def test_an_hour_between_requests_does_not_hold_the_end_of_the_crawl_up(server, tmp_path):
-    """SIGTERM, which promises ten seconds, waited for a request that waited out the hour."""
+def test_an_hour_that_was_taken_back_holds_neither_the_crawl_nor_its_end_up(server, tmp_path):
+    """Hosts waited out the old hour, and SIGTERM, which promises ten seconds, waited for a request that waited with
+    them."""
     session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05, IP_INTERVAL_S=0.01), server)
     begun = time.monotonic()
     session.running.until(lambda: len(session.asked("loud.test", begun)) > 3)
+    for key in ("host_interval_s", "ip_interval_s"):
+        session.write(f"{key}: 3600\n")
+        session.write("# as before\n")
+        back = time.monotonic()
+        session.running.until(lambda since=back: len(session.asked("loud.test", since)) > 3)
     session.write("max_pages: 1" + "0" * 400)
     session.write("host_interval_s: 3600\nip_interval_s: 3600\n")
     session.running.process.send_signal(signal.SIGTERM)

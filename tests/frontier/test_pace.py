@@ -1,4 +1,4 @@
-"""How often a host is asked: seldom if it is slow or busy, and by the intervals that the user changes."""
+"""How often a host is asked: seldom if it is slow or busy, and sooner when the user makes the intervals shorter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from test_politeness_properties import ROUNDING_S, URLS, allowed_s, crawls, pairs
-from virtual_crawl import Answer, VirtualCrawl, page
+from virtual_crawl import Answer, Resolution, VirtualCrawl, page, robots
 
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
@@ -75,24 +75,75 @@ HOST_S, IP_S = 5.0, 0.1
 
 
 def change(crawl: VirtualCrawl, host_s: float = HOST_S, ip_s: float = IP_S) -> None:
-    crawl.frontier.intervals.change(host_s, ip_s)
+    crawl.frontier.schedule.change_intervals(host_s, ip_s, crawl.now)
 
 
-def test_a_shorter_interval_counts_from_the_next_request_on_and_at_once_in_a_new_process() -> None:
+@pytest.mark.parametrize("places", [1, 5000], ids=["the backlog", "the workbench"])
+@pytest.mark.parametrize("where", ["in memory", "in the store", "in a new process"])
+def test_hosts_do_not_wait_out_an_hour_that_was_taken_back(places: int, where: str) -> None:
+    """With one place most hosts are in the backlog; after a commit their records leave memory."""
     web = {f"http://{name}.cz/{number}": page() for name in "abcdef" for number in range(3)}
-    for restarts in (False, True):
-        crawl = VirtualCrawl(web)
-        change(crawl, HOUR_S)
-        crawl.run(*web, until=crawl.now + 20.0)
-        before = len(crawl.starts)
-        if restarts:
-            crawl.restart(1.0)
+    crawl = VirtualCrawl(web, active_hosts=places)
+    change(crawl, HOUR_S)
+    crawl.run(*web, until=crawl.now + 20.0)
+    before = len(crawl.starts)
+    if where == "in the store":
+        crawl.commit()
+        crawl.commit()
+    if where == "in a new process":
+        crawl.restart(1.0)
+    else:
         change(crawl)
-        back = crawl.now
-        crawl.run()
-        assert before and crawl.frontier.is_finished
-        assert crawl.now < back + 60.0 + HOUR_S * (not restarts)
-        assert min(crawl.gaps("host").values()) >= HOST_S - ROUNDING_S
+    back = crawl.now
+    crawl.run()
+    assert before and crawl.frontier.is_finished
+    assert crawl.now < back + 60.0 * (6 if places == 1 else 1)
+    assert min(crawl.gaps("host").values()) >= HOST_S - ROUNDING_S
+
+
+def test_addresses_do_not_wait_out_an_hour_that_was_taken_back() -> None:
+    web = {f"http://{name}.cz/": page() for name in "abcdef"}
+    crawl = VirtualCrawl(web, {f"{name}.cz": Resolution(("10.0.0.1",)) for name in "abcdef"})
+    change(crawl, HOUR_S, HOUR_S)
+    crawl.run(*web, until=crawl.now + 8.0)
+    change(crawl)
+    back = crawl.now
+    assert 0 < len(crawl.starts) < 6
+    crawl.run()
+    assert crawl.frontier.is_finished and crawl.now < back + 60.0
+    assert crawl.gaps("address")["10.0.0.1"] >= IP_S - ROUNDING_S
+
+
+@pytest.mark.parametrize(
+    ("answers", "min_s"),
+    [
+        ({"/robots.txt": robots("User-agent: *\nCrawl-delay: 40"), "/": page("http://a.cz/2")}, 40.0),
+        ({"/": [Answer(status=503, retry_after_s=600.0, kept_bytes=0), page()]}, 600.0),
+        ({"/": [Answer(status=429, retry_after_s=4000.0, kept_bytes=0), page()]}, HOUR_S),
+        ({"/": [Answer(status=0, kept_bytes=0), page()]}, 60.0),
+        ({"/": page("http://a.cz/2", transit_s=4.0)}, 24.0),
+    ],
+    ids=["Crawl-delay", "Retry-After", "a longer Retry-After", "a failure", "a slow answer"],
+)
+@pytest.mark.parametrize("others", [0, 3], ids=["alone", "in the backlog"])
+def test_what_a_host_asked_for_is_kept(answers: dict[str, Answer], min_s: float, others: int) -> None:
+    """All of these were shorter than the hour, or as long, and so were only in it."""
+    web = {f"http://a.cz{path}": answer for path, answer in answers.items()}
+    web["http://a.cz/2"] = page()
+    far = [f"http://b{number}.cz/{n}" for number in range(others) for n in range(3)]
+    crawl = VirtualCrawl({**web, **{url: page() for url in far}}, active_hosts=1 if others else 5000)
+    crawl.run("http://a.cz/", until=crawl.now + 0.05)
+    while not crawl.fetched("a.cz"):
+        crawl.run(until=crawl.now + 0.05)
+    change(crawl, HOUR_S)  # before the answer comes
+    crawl.run(*far, until=crawl.now + 8.0)
+    crawl.commit()
+    crawl.commit()
+    change(crawl)
+    back = crawl.now
+    crawl.run()
+    first, second = [start.time for start in crawl.starts if start.host == "a.cz"][-2:]
+    assert min_s - ROUNDING_S <= second - first <= max(min_s, back - first) + 60.0 * (1 + others)
 
 
 @settings(

@@ -213,7 +213,9 @@ class Shard:
 
     def trouble(self) -> str:
         """What keeps requests from being made, in words; '': nothing of the shard."""
-        return "" if self.may_ask() and not self.slots.refused else "Redis (it does not answer)"
+        if self.may_ask():
+            return "slots (Redis grants no start at an address)" if self.slots.is_stuck() else ""
+        return "Redis (it does not answer)"
 
     async def _run(self, parts: tuple[asyncio.Task[None], ...]) -> None:
         """Beat until one of the *parts* ends; raises what that has raised."""

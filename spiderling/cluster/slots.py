@@ -39,6 +39,8 @@ _DRIFT = 0.001
 _US = 1_000_000
 MAX_KEPT = 10_000
 """Addresses whose last slot is remembered (chosen: 1 MB, and more than start within HORIZON_S and an interval)."""
+PATIENCE_S = 15.0
+"""Seconds without a slot after which that is what limits the crawl; chosen: more than the horizon and a slot take."""
 _KEPT_MS = 3_600_000  # milliseconds for which Redis keeps the slots of a crawl that asks for none
 
 BEGIN = f"""local t = redis.call('TIME')
@@ -162,6 +164,7 @@ class SlotRequests:
         self._crawl = crawl
         self._script = Script(redis, RESERVE)
         self._key = key
+        self._granted_at = elapsed_s()
         self._is_wanted = asyncio.Event()
         self._slots = crawl.frontier.reserve_starts(self._is_wanted.set)
         self._reservations = Reservations()
@@ -195,6 +198,8 @@ class SlotRequests:
         while True:
             await self._is_wanted.wait()
             self._is_wanted.clear()
+            if not self._wanted:
+                self._granted_at = elapsed_s()
             self._wanted += self._slots.take_wanted()
             try:
                 await self._reserve()
@@ -219,8 +224,13 @@ class SlotRequests:
                 self._wanted.append(one)
                 self._is_wanted.set()
             else:
+                self._granted_at = received
                 crawl.frontier.intervals.slot_granted(one, slot[0] + ahead, slot[1] + ahead)
                 self._look_again(one.host_id)
+
+    def is_stuck(self) -> bool:
+        """Whether slots are wanted, and none was granted for long."""
+        return bool(self._wanted) and elapsed_s() - self._granted_at > PATIENCE_S
 
     def _look_again(self, host_id: int) -> None:
         future = self._waiting.pop(host_id, None)

@@ -1,6 +1,6 @@
 """Which shard a process is: before the crawl opens, it claims one that is free.
 
-A crawl is named by its languages and the last part of JOBDIR; redis_transport.py lists what it has in Redis.
+A crawl is named by its languages and the last part of JOBDIR; `key_types` lists what it has in Redis.
 Redis may lose them all.  Shards that run put back what they know with each beat, so a process that finds nothing waits
 for some beats before it begins a new crawl.
 """
@@ -35,7 +35,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.urls import CANONICAL_VERSION
 from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
-from spiderling.cluster.redis_transport import StrangeValues, connect, may_pass, place_of
+from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.inspection import holder_of
@@ -163,6 +163,7 @@ PATIENCE_S = 30.0
 MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
 RECORDS_KEY = "shards_known"  # key, in the same table, of the record of each shard that is claimed (`open_records`)
 TOKEN_CHARS = 32
+_WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
 RENEW = """local held = redis.call('GET', KEYS[1])
 if held and not string.find(held, ARGV[1], 1, true) then return held end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])"""
@@ -239,6 +240,8 @@ class Claim:
         self.map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
         self.map = self._agree(ShardMap(shards, codes, self._options.dedup), kept_maps)
         self.seal = seal = self._seal_of(self.map)
+        leases = {seal.key("lease", shard): "string" for shard in range(shards)}
+        self._mend(key_types(seal, self.map_key, 0, 1) | leases)
         for place in here.values():
             for number, (where, counts) in (_meta(place, RECORDS_KEY) or {}).items():
                 shard = int(number)
@@ -262,6 +265,7 @@ class Claim:
             mine = one
         is_known = bool(kept)
         end = time.monotonic() + (0 if is_known else POLL_S)
+        self._mend({key: "string"})
         while (data := self._redis.get(key)) is None and time.monotonic() < end:
             time.sleep(BEAT_S / 4)
         if data is None:
@@ -299,6 +303,10 @@ class Claim:
 
     def _seal_of(self, map_: ShardMap) -> Seal:
         return Seal(bytes.fromhex(map_.crawl_id), self._key, self.strange.report)
+
+    def _mend(self, types: dict[str, str]) -> None:
+        for thrown in mend(self._redis, types):
+            self.strange.report(thrown.decode())
 
     def _read_claims(self) -> dict[int, str]:
         """Where each shard is that is claimed; what nobody of the crawl wrote there is thrown away."""
@@ -352,15 +360,17 @@ class Claim:
         return None
 
     def _is_leased(self, shard: int) -> bool:
-        """Whether somebody holds the lease of *shard*; one that no shard wrote is none."""
+        """Whether somebody holds the lease of *shard*; one that no shard wrote, or that never ends, is none."""
         key = self.seal.key("lease", shard)
         lease = self._redis.get(key)
         if lease is None:
             return False
         is_ours = self.seal.open(f"lease:{shard}", lease) is not None
-        if not is_ours:
-            self._redis.delete(key)
-        return is_ours
+        if is_ours and _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
+            return True
+        self.strange.report(key)
+        self._redis.delete(key)
+        return False
 
     def begin_keeping(self) -> None:
         """Renew the lease in a thread: a crawl that is opened or closed blocks the event loop for long."""

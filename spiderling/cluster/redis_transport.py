@@ -3,21 +3,9 @@
 Redis may lose everything at any time, and need keep nothing.  What is asked for is done at most once, and waits for no
 longer than TIMEOUT_S.
 
-    spiderling:LANG:NAME:map       string: the shard map, which also stands in the state of each shard
-    spiderling:CRAWL:shards        hash: number -> machine and JOBDIR of the shard, for ever, and what it has done
-    spiderling:CRAWL:lease:N       string: who runs shard N now, and its status; it runs out by itself
-    spiderling:CRAWL:file:N:NUMBER string: a site file that shard N wants of others
-    spiderling:CRAWL:slots         sorted set: address -> when other shards may start there (slots.py)
-    spiderling:CRAWL:over          string, for a minute after the end
-    spiderling:CRAWL:N             string: the receipt of shard N
-    spiderling:CRAWL:N:M           stream: the messages from shard N to shard M
-
-Shards that run put back what they know.  All but the slots bear a code of authenticity (`Seal`): a value without the
-right one counts as lost, and one line tells it.  Redis itself computes the slots, and a key that it is given is no
-secret; what cannot be a slot is cut down, and no slot replaces a shard's own intervals.
-
-An entry of a stream has the id NUMBER-0, so Redis itself refuses to add a message twice.  A round is one call of a
-script, which answers with one string: reading an answer for each stream takes a shard three times as long.
+The stream from a to b is ``spiderling:CRAWL:a:b``; an entry has the id NUMBER-0, so Redis itself refuses to add a
+message twice.  The receipt of a is the string ``spiderling:CRAWL:a``.  A round is one call of a script, which answers
+with one string: reading an answer for each stream takes a shard three times as long.
 """
 
 from __future__ import annotations
@@ -26,6 +14,7 @@ import asyncio
 import hashlib
 import io
 import logging
+import math
 from typing import Any
 
 from redis import Redis
@@ -42,9 +31,52 @@ from redis.exceptions import (
 from redis.retry import Retry
 
 from spiderling.base.errors import BadInput
+from spiderling.base.machine import elapsed_s
+from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import Answer, Message, Round, TransportError
 
 logger = logging.getLogger(__name__)
+
+_REPORTED_S = 600.0  # seconds in which the same is reported once; chosen
+_MEND = """local thrown = {}
+for at, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'none' and kind ~= ARGV[at] then
+    redis.call('DEL', key)
+    thrown[#thrown + 1] = key
+  end
+end
+return thrown"""
+"""Arguments: the type of each key.  Throws away those of another type, and answers with their names."""
+
+
+def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
+    """Each key that shard *me* of a crawl of so many uses -> its type in Redis.
+
+        spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard: *map_key*
+        spiderling:CRAWL:shards        number -> machine and JOBDIR of the shard, for ever, and what it has done
+        spiderling:CRAWL:lease:N       who runs shard N now, and its status; it runs out by itself
+        spiderling:CRAWL:file:N:NUMBER a site file that shard N wants of others: a string, which is not listed here
+        spiderling:CRAWL:slots         address -> when other shards may start there (slots.py)
+        spiderling:CRAWL:over          for a minute after the end
+        spiderling:CRAWL:N             the receipt of shard N
+        spiderling:CRAWL:N:M           the messages from shard N to shard M
+
+    Redis may lose them all: shards that run put back what they know.  So whatever else is found there counts as lost,
+    and one line tells it.  All but the slots bear a code of authenticity (`Seal`).  Redis itself computes the slots,
+    and a key that it is given is no secret; what cannot be a slot is cut down, and no slot replaces a shard's own
+    intervals.
+    """
+    others = [shard for shard in range(shards) if shard != me]
+    strings = [map_key, seal.key("over")]
+    strings += [seal.key(*name, shard) for name in (("lease",), ()) for shard in range(shards)]
+    streams = [seal.key(*pair) for other in others for pair in ((me, other), (other, me))]
+    return {
+        seal.key("slots"): "zset",
+        seal.key("shards"): "hash",
+        **dict.fromkeys(strings, "string"),
+        **dict.fromkeys(streams, "stream"),
+    }
 
 
 class StrangeValues:
@@ -53,16 +85,22 @@ class StrangeValues:
     def __init__(self, server: str) -> None:
         """*server*: its address, as people may see it."""
         self._server = server
-        self._reported: set[str] = set()
+        self._reported: dict[str, float] = {}
 
     def report(self, key: str) -> None:
-        """Something else stood under *key*, and counts as lost; reported once."""
-        if key not in self._reported:
-            self._reported.add(key)
+        """Something else stood under *key*, and counts as lost; reported once in a while."""
+        now = elapsed_s()
+        if now - self._reported.get(key, -math.inf) >= _REPORTED_S:
+            self._reported[key] = now
             logger.warning(
                 "Redis at %s held something else in the place of %s: it is thrown away, and nothing is lost by that. "
                 "Who else writes to that Redis?", self._server, key
             )  # fmt: skip
+
+
+def mend(redis: Any, types: dict[str, str]) -> Any:
+    """Throw away each of the keys in *types* that has another type there; returns what eval of *redis* does: names."""
+    return redis.eval(_MEND, len(types), *types, *types.values())
 
 
 TIMEOUT_S = 5.0  # seconds in which Redis must answer; chosen: a round takes it a millisecond

@@ -36,7 +36,7 @@ from spiderling.cluster.claims import (
 )
 from spiderling.cluster.exchange import SENT_BARE, AskedRow, ShardExchange, TransportError
 from spiderling.cluster.heartbeat import CrawlTotals, ShardReport, Statuses, Termination
-from spiderling.cluster.redis_transport import RedisTransport, connect, end_tasks
+from spiderling.cluster.redis_transport import RedisTransport, connect, end_tasks, key_types, mend
 from spiderling.cluster.slots import SlotRequests
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
@@ -198,7 +198,7 @@ class Shard:
         transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
         self._rounds = Rounds(self._exchange, transport, crawl, wake)
         self._redis: Any = connect(self.options.cluster)
-        self.slots = SlotRequests(crawl, self._redis, self._seal.key("slots"))
+        self.slots = SlotRequests(crawl, self._redis, self._seal.key("slots"), self._strange)
         """The starts that this shard has reserved."""
         self._claim.end_keeping()
         self._held_until = self._claim.held_until
@@ -234,6 +234,8 @@ class Shard:
         """Renew the lease, and take what the others publish."""
         asked = elapsed_s()
         try:
+            if self._refused or self._rounds.away_since is not None:
+                await self._mend_types()
             is_ours = await self._beat(asked)
             self._note_refused(self.slots.refused)
         except (RedisError, OSError) as error:  # nothing is asked for without a lease
@@ -313,6 +315,12 @@ class Shard:
             (pipeline.hset if shard in published else pipeline.hsetnx)(seal.key("shards"), shard, record)
         for place, answer in self._exchange.files.answers().items():
             pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
+
+    async def _mend_types(self) -> None:
+        """Throw away each key that has a type which the crawl does not give it.  Raises RedisError or OSError."""
+        types = key_types(self._seal, self._claim.map_key, self.number, len(self._shards))
+        for thrown in await mend(self._redis, types):
+            self._strange.report(thrown.decode())
 
     def _status_in(self, shard: int, lease: bytes | None) -> ShardReport | None:
         """The status in the *lease* of *shard*; None if nobody holds it, or it has none that can be believed."""

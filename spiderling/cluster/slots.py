@@ -20,7 +20,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from spiderling.base.machine import elapsed_s
-from spiderling.cluster.redis_transport import Script
+from spiderling.cluster.redis_transport import Script, StrangeValues
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.intervals import LONGEST_S, SlotRequest
 
@@ -39,6 +39,7 @@ _DRIFT = 0.001
 _US = 1_000_000
 MAX_KEPT = 10_000
 """Addresses whose last slot is remembered (chosen: 1 MB, and more than start within HORIZON_S and an interval)."""
+MAX_INTERVAL_S = 3600.0  # the longest interval of an address (base/options.py)
 PATIENCE_S = 15.0
 """Seconds without a slot after which that is what limits the crawl; chosen: more than the horizon and a slot take."""
 _KEPT_MS = 3_600_000  # milliseconds for which Redis keeps the slots of a crawl that asks for none
@@ -53,6 +54,7 @@ local window, interval, horizon = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber
 local slots = KEYS[1]
 local function text(number) return string.format('%.0f', number) end
 local latest = now + horizon + {LONGEST_S * _US:.0f} + interval
+local strange = redis.call('ZCOUNT', slots, text(latest + {MAX_INTERVAL_S * _US:.0f}), '+inf')
 for _, address in ipairs(redis.call('ZRANGEBYSCORE', slots, '(' .. text(latest), '+inf')) do
   redis.call('ZADD', slots, text(latest), address)
 end
@@ -61,7 +63,7 @@ redis.call('ZREMRANGEBYSCORE', slots, '-inf', text(now))
 redis.call('ZADD', slots, text(math.max(since, now)), '')
 redis.call('PEXPIRE', slots, {_KEPT_MS})
 local ours = {{}}
-local told = {{text(now)}}
+local told = {{text(now), strange}}
 for address, after, last in string.gmatch(ARGV[4], '(%S+) (%S+) (%S+)') do
   local free = tonumber(redis.call('ZSCORE', slots, address) or since)
   if ours[address] or tonumber(last) == free then free = free - window end
@@ -78,8 +80,8 @@ return table.concat(told, ' ')"""
 """Arguments in microseconds: how long a slot is open, the interval, the horizon; then, in one, for each slot the
 address, in how long it may open, and from when on the address was free to others after the caller's last slot there.
 An address that is free later than a slot at the horizon lets it be is free then: its interval was longer, or nobody of
-the crawl has written that.  Answers when it is, and when each slot opens; '-' for one beyond
-the horizon."""
+the crawl has written that.  Answers when it is, how many addresses the latter holds for, and when each slot opens; '-'
+for one beyond the horizon."""
 
 
 class RedisClock:
@@ -139,7 +141,7 @@ class Reservations:
         *answer* is that of RESERVE to ``arguments``: the time of Redis, then for each slot when it opens, or '-'.
         The call was *sent* and its answer *received* at these times, which bound how far the two clocks are apart.
         """
-        time_us, *slots = answer.split()
+        time_us, _, *slots = answer.split()
         self._clock.note(int(time_us) / _US, sent, received)
         return [self._open(one.address, slot, received) for one, slot in zip(wanted, slots, strict=True)]
 
@@ -159,11 +161,12 @@ class SlotRequests:
 
     refused = ""  # why Redis did not answer last; '': it did
 
-    def __init__(self, crawl: Crawl, redis: Any, key: str) -> None:
+    def __init__(self, crawl: Crawl, redis: Any, key: str, strange: StrangeValues) -> None:
         """*key* names the slots in *redis*, a client."""
         self._crawl = crawl
         self._script = Script(redis, RESERVE)
         self._key = key
+        self._strange = strange
         self._granted_at = elapsed_s()
         self._is_wanted = asyncio.Event()
         self._slots = crawl.frontier.reserve_starts(self._is_wanted.set)
@@ -218,6 +221,8 @@ class SlotRequests:
         answer = await self._script.call(1, self._key, *arguments)
         received = elapsed_s()
         ahead = crawl.now() - received
+        if answer.split()[1] != b"0":
+            self._strange.report("the slots of addresses")
         self._wanted = []
         for one, slot in zip(wanted, self._reservations.granted(answer, wanted, sent, received), strict=True):
             if slot is None:

@@ -133,14 +133,14 @@ def test_a_redis_that_takes_nothing_for_now_is_waited_for_but_not_for_ever(
     def make(state) -> None:
         state(server) if callable(state) else server.command(*state)
 
-    monkeypatch.setattr(claims, "PATIENCE_S", 1.5)
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.5)
     make(ill)
     mended = threading.Timer(0.5, make, [well])
     try:
         with pytest.raises(BadInput, match="cannot be used"):
             claimed(server, tmp_path / "cs")
         assert len(caplog.messages) == 1 and "takes nothing (" in caplog.messages[0]
-        assert "waiting 1.5 s for it" in caplog.messages[0]
+        assert "waiting 0.5 s for it" in caplog.messages[0]
         monkeypatch.setattr(claims, "PATIENCE_S", 240.0)
         mended.start()
         assert claimed(server, tmp_path / "cs").shard == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from dataclasses import fields
 from random import Random
 
 import pytest
@@ -21,6 +22,7 @@ from spiderling.cluster.slots import (
     BEGIN,
     GUARD_S,
     HORIZON_S,
+    MAX_INTERVAL_S,
     RESERVE,
     WINDOW_S,
     RedisClock,
@@ -54,11 +56,12 @@ class SlotsInMemory:
         window, interval, horizon, slots = arguments
         words = slots.split(" ")
         latest = now + horizon + 2_000_000 + interval
+        strange = sum(free > latest + 3_600_000_000 for free in self.free.values())
         self.free = {address: min(free, latest) for address, free in self.free.items()}
         since = self.free.get("", now + horizon + window + interval)
         self.free = {address: free for address, free in self.free.items() if free > now} | {"": max(since, now)}
         ours = set()
-        told = [str(now)]
+        told = [str(now), str(strange)]
         for address, after, last in zip(words[::3], words[1::3], words[2::3], strict=True):
             free = self.free.get(address, since)
             is_ours = address in ours or int(last) == free
@@ -282,12 +285,13 @@ def test_the_script_does_in_redis_what_it_does_in_memory():
                 arguments = (window, interval, horizon, slots)
                 answer = script(keys=["slots"], args=arguments)
                 assert answer == memory.reserve(int(answer.split()[0]), arguments)
-                for address, at in zip(asked, answer.split()[1:], strict=True):
+                for address, at in zip(asked, answer.split()[2:], strict=True):
                     if at != b"-" and chance.random() < 0.7:
                         last[address] = int(at) + window + interval
             assert b"-" in answer or last
             assert 0 < client.pttl("slots") <= 3_600_000
     assert WINDOW_S < HORIZON_S
+    assert {spec.name: spec.metadata["high"] for spec in fields(Options)}["ip_interval_s"] == MAX_INTERVAL_S
 
 
 async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
@@ -297,17 +301,17 @@ async def test_a_late_answer_is_not_taken_for_that_to_another_call(monkeypatch):
         client = redis_transport.connect(server.url)
         script = redis_transport.Script(client, RESERVE)
         try:
-            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 2
+            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
             server.pause(True)
             with pytest.raises(RedisError):
                 await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")
             server.pause(False)
-            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 2
+            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")).split()) == 3
             server.kill()
             with pytest.raises((RedisError, OSError)):
                 await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0")
             server.start()
-            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")).split()) == 3
+            assert len((await script.call(1, "slots", 0, 0, 10**6, "192.0.2.1 0 0 192.0.2.2 0 0")).split()) == 4
         finally:
             await script.close()
             await client.aclose()

@@ -1,4 +1,8 @@
-"""Whatever values somebody writes into Redis: each is told, no shard stops, nothing is lost or asked too soon."""
+"""Whatever somebody writes into Redis: each key is told and mended, no shard stops, nothing is lost or asked too soon.
+
+The table of slots was once replaced by a string, and one of its times by 9e18: all shards stood still for ever, and
+said that too few hosts had URLs.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ from test_crawl_of_shards import kept, shards
 from spiderling.base.urls import owner_of
 from spiderling.cluster.claims import name_of
 from spiderling.cluster.content import Seal
+from spiderling.cluster.redis_transport import key_types
 from webs.web import FixedWeb
 
 pytestmark = needs("redis")
@@ -42,39 +47,54 @@ SITES = {
 ADDRESSES = {host: f"127.84.47.{number // 2}" for number, host in enumerate(HOSTS, 2)}
 """Two hosts share each address, and some of these pairs belong to different shards."""
 SEED = f"http://{HOSTS[0]}/0"
+TYPES = {
+    "string": lambda client, key: client.set(key, "zz"),
+    "hash": lambda client, key: client.hset(key, "zz", "zz"),
+    "list": lambda client, key: client.rpush(key, "zz"),
+    "set": lambda client, key: client.sadd(key, "zz"),
+    "zset": lambda client, key: client.zadd(key, {"zz": 5}),
+    "stream": lambda client, key: client.xadd(key, {"m": "zz"}),
+}
 NUMBERS = ["0", "-1", "nan", "inf", "9e18", "-9e18", "9" * 400]
-STRANGER = Seal(bytes(range(16)), b"").seal("lease:0", b"x" * 40)
 
 
-def written(client: Redis, key: str, kind: str) -> Iterator[bool]:
-    """Write each wrong thing in turn in the place of *key*, of which it has the type, or delete it."""
+def written(client: Redis, key: str, kind: str) -> Iterator[str]:
+    """Write each wrong thing in turn in the place of *key*; yields what."""
     client.delete(key)
-    yield True
-    for value in (b"zz", b"", b"\xff" * 40, STRANGER, *NUMBERS):
-        put(client, key, kind, value)
-        yield True
+    yield "nothing"
+    for other, write in TYPES.items():
+        if other != kind:
+            client.delete(key)
+            with suppress(ResponseError):  # a shard was first
+                write(client, key)
+            yield f"a {other}"
+    stranger = Seal(bytes(range(16)), b"").seal("lease:0", b"x" * 40)
+    for value in (b"zz", b"", b"\xff" * 40, stranger, *NUMBERS):
+        with suppress(ResponseError):
+            put(client, key, kind, value)
+        yield repr(value)[:20]
     if kind == "stream":
         client.delete(key)
         with suppress(ResponseError):
             for number in range(1, 200):
                 client.xadd(key, {"m": "zz"}, id=f"{number}")
-        yield True
+        yield "messages of nobody under each number"
         client.delete(key)
         with suppress(ResponseError):
             client.xadd(key, {"m": "zz"}, id=f"{2**63}-{2**63}")
-        yield True
+        yield "a message with the highest number"
 
 
 def put(client: Redis, key: str, kind: str, value: str | bytes) -> None:
+    """Write *value* into *key*, whose type it has."""
     if kind == "string":
         client.set(key, value)
     elif kind == "hash":
         for field in (b"0", b"1", b"7", b"zz", b"\xff", *NUMBERS):
             client.hset(key, field, value)
     elif kind == "stream":
-        with suppress(ResponseError):  # a shard was first
-            last = client.xinfo_stream(key)["last-generated-id"] if client.exists(key) else b"0-0"
-            client.xadd(key, {"m": value}, id=f"{int(last.partition(b'-')[0]) + 1}")
+        last = client.xinfo_stream(key)["last-generated-id"] if client.exists(key) else b"0-0"
+        client.xadd(key, {"m": value}, id=f"{int(last.partition(b'-')[0]) + 1}")
     elif isinstance(value, str) and value != "nan" and len(value) < 9:
         client.zadd(key, {name: value for name in ("", "127.84.47.1", "127.84.47.2", "zz")})
 
@@ -117,11 +137,9 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
         running[0].until(lambda: len(server.log_entries) > 4)
         client = Redis.from_url(store.url)
         seal = seal_of(tmp_path / "cs")
-        kinds = {MAP_KEY: "string", seal.key("slots"): "zset", seal.key("shards"): "hash", seal.key("over"): "string"}
-        for shard in range(SHARDS):
-            kinds |= {seal.key("lease", shard): "string", seal.key(shard): "string"}
-            kinds[seal.key(shard, 1 - shard)] = "stream"
-        assert all(name in kinds or seal.key("file") in name for name in store.names())
+        kinds = key_types(seal, MAP_KEY, 0, SHARDS) | key_types(seal, MAP_KEY, 1, SHARDS)
+        known = re.compile("|".join([*map(re.escape, kinds), re.escape(seal.key("file")) + r":\d+:\d+"]))
+        assert all(known.fullmatch(name) for name in store.names()), "a key that key_types does not list"
         times = swept(client, kinds, running)
         assert min(times.values()) > 5
         ended = [one.wait() for one in running]
@@ -129,7 +147,8 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
         said = "".join(one.output for one in ended)
         assert "Traceback" not in said
         told = {*re.findall(r"in the place of (\S+): it is", said)}
-        assert {MAP_KEY, seal.key("shards")} <= told
+        every = "slots", "shards"
+        assert {MAP_KEY, *map(seal.key, every)} <= told
         for pattern in (r"lease:\d", r"\d", r"\d:\d"):
             assert any(re.fullmatch(seal.key(pattern), key) for key in told), pattern
         lines = re.findall(r"\[spiderling.cluster.redis_transport\] WARNING: (.*)", ended[0].output)
@@ -141,3 +160,20 @@ def test_every_key_may_hold_anything_while_shards_run(tmp_path: Path) -> None:
             times_of = sorted(entry.time_s for entry in server.log_entries if entry.host == host)
             gaps = [later - earlier for earlier, later in pairwise(times_of)]
             assert min(gaps) >= HOST_INTERVAL_S - 0.1, "a shard's own intervals hold, whatever Redis says"
+
+
+@pytest.mark.slow
+def test_a_shard_that_begins_finds_its_way_through_anything(tmp_path: Path) -> None:
+    """All of it was written while no shard ran, and nobody was there to mend it."""
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
+        crawl = shards(tmp_path / "cs", server, store, 1, HOST_INTERVAL_S=0.01, MAX_PAGES=5)
+        assert crawl.run(SEED).code == 0
+        client = Redis.from_url(store.url)
+        kinds = key_types(seal_of(tmp_path / "cs"), MAP_KEY, 0, 1)
+        for pages, write in enumerate((*TYPES.values(), lambda client, key: client.set(key, "9e18")), 2):
+            for key in kinds:
+                client.delete(key)
+                write(client, key)
+            ended = crawl.run(SEED, MAX_PAGES=5 * pages)
+            assert ended.code == 0 and not ended.lines("ERROR"), ended
+            assert ended.lines("budget-pages") or ended.lines("is reached")

@@ -14,7 +14,6 @@ from needs import needs
 
 from spiderling.base.options import Options
 from spiderling.cli.command import NO_NETWORK
-from spiderling.cluster.launcher import Machine, divide
 
 HERE = ROOT / "examples/operations"
 DOCKERFILE = (HERE / "Dockerfile").read_text("utf-8")
@@ -70,16 +69,18 @@ def test_the_service_of_a_shard_differs_from_that_of_a_crawl_in_its_arguments_al
     assert (HERE / configuration).is_file()
 
 
-def test_the_values_for_shards_are_those_that_the_machine_is_divided_into():
+def test_the_values_for_shards_are_those_that_the_machine_is_divided_into(monkeypatch):
     """Those that its first lines speak of."""
-    (line,) = re.findall(r"^ARGUMENTS=(.*)$", (HERE / "shards.conf").read_text("utf-8"), re.MULTILINE)
+    text = (HERE / "shards.conf").read_text("utf-8")
+    (line,) = re.findall(r"^ARGUMENTS=(.*)$", text, re.MULTILINE)
     given = dict(part.split("=", 1) for part in line.split() if part.startswith("SPIDERLING_"))
     assert Options.from_settings(given).shards == 16
-    share = divide(Options(), (), 4, Machine(12, 64 * 10**9))[0].settings()
-    assert {name: share[name] for name in given if name in share} == {
-        name: given[name] for name in given if name in share
-    }
-    assert {"SPIDERLING_WORKERS", "SPIDERLING_DEDUP_BYTES"} <= given.keys()
+    shards, cores, gigabytes = map(int, re.findall(r"(\d+) shards on (\d+) cores and (\d+) GB", text)[0])
+    monkeypatch.setattr("spiderling.base.options.usable_cores", lambda: cores)
+    monkeypatch.setattr("spiderling.base.options.memory_bytes", lambda: gigabytes * 10**9)
+    divided = Options.from_settings({"SPIDERLING_SHARDS": shards, "SPIDERLING_CLUSTER": "unix:///run/redis"})
+    assert divided.text_workers() == int(given["SPIDERLING_WORKERS"])
+    assert divided.filter_bytes() == int(given["SPIDERLING_DEDUP_BYTES"])
 
 
 @pytest.mark.parametrize("name", ["spiderling@.service", "spiderling-shard@.service"])

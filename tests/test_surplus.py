@@ -485,7 +485,7 @@ def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
     said = "\n".join(rebuild(job, GIVEN, 1e9))
     assert f"7 bytes of {last} cannot be read" in said and "frontier.sqlite.former" in said
     assert last.read_bytes() == end
-    assert [path.read_bytes() for path in job.glob("corpus/aside/*")] == [end[:7]]
+    assert end[:7] in [path.read_bytes() for path in job.glob("corpus/aside/*")]
     assert damage_in(job) == []
 
 

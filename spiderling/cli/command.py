@@ -38,7 +38,6 @@ from spiderling.base.terminal import (
 from spiderling.crawl.arguments import AUTO, directory_of, options_of, progress_s
 from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
-from spiderling.jobdir.directory import PAGE_TOKEN
 
 if TYPE_CHECKING:
     from spiderling.cluster.launcher import LaunchPlan
@@ -374,6 +373,8 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
         "Each logs to its own crawl.log; its warnings and errors stand here too"
     )
     if options.page:
+        from spiderling.jobdir.directory import PAGE_TOKEN
+
         words += f". The live page: {options.page} (the token for its controls is in {place}/shard-*/{PAGE_TOKEN})"
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]
     return LaunchPlan(command, directory, each, words, progress_s(settings))

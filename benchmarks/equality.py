@@ -103,11 +103,35 @@ PIECES = (
 <form>
 <hr>
 <img alt=a>
+<img alt=K>
+<img alt=Ř>
+<sup>
+</sup>
+<a href=#n>
+<a role=doc-noteref href=#n>
+¶
+[1]
+<s>
+</s>
+<del>
+</del>
+<template>
+<template shadowrootmode=open>
+</template>
+<span class='x sr-only'>
+</span>
+<p hidden>
+<div style='display:none' class=x>
+<ruby>
+<rt>
+ﻻ
+
 fooBar
 Žižka
 Жук
 猫
 ﬁ
+ｶﾞ
 ὐ
 &#28;
 &#29;

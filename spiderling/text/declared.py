@@ -8,13 +8,16 @@ in each paragraph.  In `lswc_language`, the rule of Somboonviwat et al. (2006) f
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.links import join
+from spiderling.text.html.metadata import ONLY_DAY
 from spiderling.text.page import Page
 
 WEIGHT = 1.9  # natural logarithm of the odds that ``<html lang>`` is right, as on 370 of 423 pages
@@ -45,11 +48,16 @@ _PUBLISHED = (
     "dc.date",
     "dcterms.date",
 )
+_ARTICLE_TYPES = ("Article", "Posting", "Page", "Report", "Recipe", "CreativeWork")  # endings of schema.org's types
 _MODIFIED = ("article:modified_time", "datemodified", "og:updated_time", "dcterms.modified", "last-modified")
 """Names of <meta> that state a date, the most reliable first."""
 _ISO_DATE = re.compile(
     r"(?P<year>(?:19|20)\d\d)-?(?P<month>0[1-9]|1[0-2])-?(?P<day>0[1-9]|[12]\d|3[01])"
     r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?(?!\d)"
+)
+_DAY_FIRST = re.compile(
+    r"(?P<day>0?[1-9]|[12]\d|3[01])\s?(?P<sign>[./-])\s?(?P<month>0?[1-9]|1[0-2])\s?(?P=sign)\s?(?P<year>(?:19|20)\d\d)"
+    r"(?!\d)"
 )
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
@@ -78,11 +86,18 @@ def fill_head(page: Page, parsed: Parsed, url: str) -> None:
 
 
 def iso_date(text: str) -> str:
-    """*text*, a date by ISO 8601 or RFC 5322, as YYYY-MM-DD, with THH:MM[:SS][zone] if it gives a time; else ''."""
+    """*text*, a date by ISO 8601 or RFC 5322, as YYYY-MM-DD, with THH:MM[:SS][zone] if it gives a time; else ''.
+
+    Also a day before its month, if the two cannot be taken for each other: with dots, or after the twelfth.
+    """
     match = _ISO_DATE.match(text.strip())
     if match:
         time = f"T{match['time']}{match['zone'] or ''}" if match["time"] else ""
         return f"{match['year']}-{match['month']}-{match['day']}{time}"
+    match = _DAY_FIRST.match(text.strip())
+    if match:
+        is_sure = match["sign"] == "." or int(match["day"]) > 12
+        return f"{match['year']}-{match['month']:0>2}-{match['day']:0>2}" if is_sure else ""
     try:
         return parsedate_to_datetime(text[:60]).isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
@@ -99,10 +114,46 @@ def seconds_of(text: str) -> float | None:
 
 
 def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:
-    """The first date among the <meta> *names*, else the date under *key* in the JSON-LD; '' for none."""
-    data = _JSON[key].search(parsed.data)
-    stated = (*(parsed.meta.get(name, "") for name in names), data[1] if data else "")
-    return next(filter(None, map(iso_date, filter(None, stated))), "")
+    """The first date among the <meta> *names*, else the page's own under *key* in the JSON-LD; '' for none.
+
+    A date after tomorrow is none: pages announce other things so.
+    """
+    stated = [*(parsed.meta.get(name, "") for name in names), *_dates_of_page(parsed.data, key)]
+    if key == "datePublished":
+        stated.append(parsed.meta.get(ONLY_DAY, ""))
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%d")
+    return next((date for date in map(iso_date, filter(None, stated)) if date and date[:10] <= tomorrow), "")
+
+
+def _dates_of_page(data: str, key: str) -> list[str]:
+    """The dates under *key* in JSON-LD; where they differ, those of articles and pages, not of comments and the like."""
+    found = _JSON[key].findall(data)
+    if len(set(found)) < 2:
+        return found[:1]
+    with contextlib.suppress(ValueError, RecursionError):
+        return [str(one[key]) for one in list(_objects(data)) if key in one and _is_article(one.get("@type"))]
+    return found[:1]
+
+
+def _is_article(types: object) -> bool:
+    """Whether one of the *types* of an object, a name or a list of names, is that of an article or page."""
+    return any(str(one).endswith(_ARTICLE_TYPES) for one in (types if isinstance(types, list) else [types]))
+
+
+def _objects(data: str) -> Iterator[dict[str, object]]:
+    """The objects of JSON-LD scripts that describe the page itself; raises ValueError if *data* is not JSON."""
+    decoder = json.JSONDecoder()
+    data = data.strip()
+    while data:
+        value, end = decoder.raw_decode(data)
+        data = data[end:].lstrip()
+        waiting = [value]
+        for one in waiting:
+            if isinstance(one, list):
+                waiting += one
+            elif isinstance(one, dict):
+                waiting += [one[name] for name in ("@graph", "mainEntity", "mainEntityOfPage") if name in one]
+                yield one
 
 
 def _licence(parsed: Parsed, url: str) -> str | None:

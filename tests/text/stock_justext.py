@@ -1,8 +1,8 @@
 """The parser and the rules with the defects of the ``justext`` package (3.0.2), to compare them with it.
 
 html/parser.py and boilerplate/rules.py differ from the package in these points only: words
-between inline tags are not joined, nor those around a field of a form; names of pictures are
-no text; invisible characters are dropped and text is in normal form; text behind the end of
+between inline tags are not joined, nor those around a field of a form; names of pictures and what
+no reader sees are no text; invisible characters are dropped and text is in normal form; text behind the end of
 the root element counts; a short heading is judged by what follows it (the package's issue 45).
 """
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _KINDS = {
     **{tag: zones.DEAD for tag, kind in zones.TAG_KINDS.items() if kind == zones.FIELD},
     "title": zones.HEAD + zones.INLINE,
-    "desc": zones.INLINE,
+    **dict.fromkeys("desc sup template del s strike rt rp rtc annotation annotation-xml".split(), zones.INLINE),
 }
 """What the package takes tags for, where it differs."""
 
 
 def parse(page: str) -> list[Block]:
     """The package's paragraphs, white space as in `parser.parse`."""
-    with mock.patch.dict(zones.TAG_KINDS, _KINDS):
+    with mock.patch.dict(zones.TAG_KINDS, _KINDS), mock.patch.object(parser, "is_left_out", lambda attributes: False):
         return parser.parse(page, _Builder()).blocks
 
 
@@ -53,4 +53,4 @@ class _Builder(parser.Builder):
     def end(self, tag: str) -> None:
         super().end(tag)
         if tag == "html":
-            self.ignore()
+            self.ignore("head")

@@ -30,7 +30,7 @@ __all__ = [
     "__version__",
 ]
 __version__ = "0.1"
-INTERFACE = 2
+INTERFACE = 3
 """That of spiderling/text/steps.py with which these steps run; raised together with it."""
 
 self_test()

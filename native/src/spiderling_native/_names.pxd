@@ -2,7 +2,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 cdef enum:
     # tags that are treated on their own
-    OTHER = 0, TITLE = 1, SCRIPT = 2, META = 3, LINK_TAG = 4, BUTTON = 5, IFRAME = 6
+    OTHER = 0, TITLE = 1, SCRIPT = 2, META = 3, LINK_TAG = 4, BUTTON = 5, IFRAME = 6, IMG = 7, TEMPLATE = 8
     TAGS = 512  # places of the table of tags, a power of two of which at most half are used
 
 cdef struct Tag:
@@ -13,6 +13,8 @@ cdef struct Tag:
     uint8_t kind
     uint8_t special
     uint8_t zoned
+    uint8_t is_phrase
+    uint8_t is_wrapper
 
 cdef struct Known:
     char* name           # NULL in an empty place
@@ -34,9 +36,12 @@ cdef class Names:
     cdef Tag unknown
     cdef list _kept          # the bytes of the tags' names
     cdef Memo memo
-    cdef object class_zone, name_zone, hiding
+    cdef object class_zone, name_zone, hiding, leaving_out
+    cdef list _left_out_roles  # in bytes
     cdef uint32_t hidden
     cdef Tag* tag_of(self, const char* name) noexcept
     cdef int read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
     cdef bint hides(self, const char* style) except -1
+    cdef bint leaves_out(self, const char* classes) except -1
+    cdef bint is_left_out(self, const char** attributes) except -1
     cdef int read_one(self, Tag* tag, const char* name, uint32_t* zone, uint32_t* shape) except -1

@@ -9,10 +9,12 @@ from spiderling_native._sax cimport holds, is_ascii, same, text_of
 cdef enum:
     MEMO = 16384       # places of a `Memo`, a power of two of which at most half are used
     MEMO_LOOKS = 32    # places that are looked at; names made to collide would be far to seek
+    LEFT_OUT = 0xFFFFFFFF  # salt of what `leaves_out` says; no tag has this number
     MEMO_BYTES = 1000  # longer names are worked out each time
 
 cdef dict SPECIAL = {
     "title": TITLE, "script": SCRIPT, "meta": META, "link": LINK_TAG, "button": BUTTON, "iframe": IFRAME,
+    "img": IMG, "template": TEMPLATE,
 }
 
 
@@ -49,11 +51,16 @@ cdef class Memo:
 
         With the same bytes, different salts never give the same hash.
         """
-        cdef uint64_t value = 14695981039346656037u ^ salt
+        cdef uint64_t value = 14695981039346656037u ^ salt, word = 0
         cdef Py_ssize_t at
         cdef Known* known
-        for at in range(size):
-            value = (value ^ <unsigned char> name[at]) * 1099511628211u
+        for at in range(0, size - 7, 8):
+            memcpy(&word, name + at, 8)
+            value = (value ^ word) * 0x9E3779B97F4A7C15u
+            value ^= value >> 32
+        word = 0
+        memcpy(&word, name + (size & ~7), size & 7)
+        value = (value ^ word) * 0x9E3779B97F4A7C15u
         value ^= value >> 29
         for at in range(MEMO_LOOKS):
             known = &self.known[(value + at) & (MEMO - 1)]
@@ -85,11 +92,13 @@ cdef class Names:
 
     def __init__(self, zones):
         self.class_zone, self.name_zone, self.hiding = zones.class_zone, zones.name_zone, zones.hides
+        self.leaving_out = zones.class_leaves_out
+        self._left_out_roles = [role.encode() for role in zones.LEFT_OUT_ROLES]
         self.hidden = zones.BITS["hidden"]
         self.memo = Memo()
-        self._add_tags(zones.TAG_KINDS, zones.WITHOUT_NAME)
+        self._add_tags(zones.TAG_KINDS, zones.WITHOUT_NAME, zones.PHRASES, zones.WRAPPERS)
 
-    def _add_tags(self, dict kinds, dict without_name):
+    def _add_tags(self, dict kinds, dict without_name, phrases, wrappers):
         cdef uint32_t place
         cdef Tag* tag
         cdef bytes raw
@@ -106,6 +115,7 @@ cdef class Names:
                 place = (place + 1) & (TAGS - 1)
             tag = &self.table[place]
             tag.name, tag.kind, tag.special, tag.number = raw, kind, SPECIAL.get(name, OTHER), len(self.tags)
+            tag.is_phrase, tag.is_wrapper = name in phrases, name in wrappers
             self.tags.append(name)
             if name in without_name:
                 tag.zoned = True
@@ -162,3 +172,37 @@ cdef class Names:
         zone[0] |= own_zone
         if known != NULL:
             self.memo.keep(name, size, salt, own_zone, own_shape)
+
+    cdef bint leaves_out(self, const char* classes) except -1:
+        cdef Py_ssize_t size = strlen(classes)
+        cdef Known* known = self.memo.find(classes, size, LEFT_OUT) if size <= MEMO_BYTES else NULL
+        cdef bint found
+        if known != NULL and known.name != NULL:
+            return known.zone
+        found = self.leaving_out(text_of(classes))
+        if known != NULL:
+            self.memo.keep(classes, size, LEFT_OUT, found, 0)
+        return found
+
+    cdef bint is_left_out(self, const char** attributes) except -1:
+        cdef bint is_hidden = False, is_named = False
+        cdef const char* name
+        cdef const char* value
+        while attributes[0] != NULL:
+            name, value = attributes[0], attributes[1]
+            attributes += 2
+            if value == NULL:
+                value = b""
+            if same(name, b"class"):
+                if value[0] and self.leaves_out(value):
+                    return True
+                is_named = True
+            elif same(name, b"role"):
+                if <bytes> value in self._left_out_roles:
+                    return True
+                is_named = True
+            elif same(name, b"hidden") or same(name, b"style") and self.hides(value):
+                is_hidden = True
+            elif not (same(name, b"style") or same(name, b"aria-hidden") or same(name, b"lang") or same(name, b"dir")):
+                is_named = True
+        return is_hidden and not is_named

@@ -15,7 +15,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcpy, memset, strlen
 from lxml.includes.xmlparser cimport xmlParserCtxt
 
-from spiderling_native._names cimport BUTTON, IFRAME, LINK_TAG, META, SCRIPT, TITLE, Names, Tag
+from spiderling_native._names cimport (
+    BUTTON, IFRAME, IMG, LINK_TAG, META, SCRIPT, TEMPLATE, TITLE, Names, Tag,
+)
 from spiderling_native._sax cimport (
     Events, holds, mapping_of, read, reader_for, receiver_of, same, stop, text_of, value_of,
 )
@@ -29,7 +31,7 @@ import numpy
 cdef enum:
     # kinds of tags, as in zones.py
     INLINE = 0, BOX = 1, BLOCK = 2, HEADING = 3, LINK = 4, INSIDE = 5, LINE_BREAK = 6, AREA = 7, THROUGH = 8
-    DEAD = 9, FIELD = 10, HEAD = 11
+    RAISED = 9, DEAD = 10, FIELD = 11, HEAD = 12
     EDGE = 0x1c
     OUTSIDE = -1       # the block of a link that stands in none
     SHAPE_BITS = 48
@@ -84,6 +86,11 @@ cdef void* grown(void* array, Py_ssize_t* room, Py_ssize_t size) except NULL:
         raise MemoryError
     room[0] = more
     return found
+
+
+cdef inline bint is_place(const char* href) noexcept:
+    """Whether a link leads to a place of a page."""
+    return href != NULL and memchr(href, c"#", strlen(href)) != NULL
 
 
 cdef inline Py_ssize_t leading_space(const unsigned char* data, Py_ssize_t size) noexcept:
@@ -196,6 +203,9 @@ cdef class Builder:
     cdef Tag** dead
     cdef Py_ssize_t dead_used, dead_room
     cdef int link_chars, links_cut, open_headings, opener, element, anchored
+    cdef Py_ssize_t raised       # the tokens before the <sup> that is open; -1: none is
+    cdef bint is_mark, leads_to_place
+    cdef bytes initial           # a letter that a picture shows at the beginning of the block
     cdef bint heading, is_open, has_anchor, after_break, is_full, is_beyond, is_over
     cdef Py_ssize_t link_start, break_end, dead_start, collected_start
     cdef object failure
@@ -207,6 +217,7 @@ cdef class Builder:
         self.parser, self.names = parser, parser.names
         self.metadata = parser.metadata()
         self.refreshes = {}
+        self.raised, self.initial = -1, b""
         self.push(0)
         self.elements = <Element*> grown(self.elements, &self.elements_room, sizeof(Element))
         self.elements[0].parent, self.elements[0].depth = 0, 1
@@ -258,7 +269,10 @@ cdef class Builder:
             self.head(tag, attributes)
             kind -= HEAD
         if self.dead_used:
-            self.enter_dead(tag)
+            self.enter_dead(tag, kind, attributes)
+        elif (attributes[0] != NULL and kind <= INSIDE and kind != BLOCK and self.names.is_left_out(attributes)
+              and (self.rows_used > 0 or not tag.is_wrapper)):
+            self.ignore(tag)
         elif kind == BOX:
             element = self.enter(tag, attributes)
             self.new_block(tag.number)
@@ -272,7 +286,11 @@ cdef class Builder:
         elif kind == LINK:
             put_byte(&self.tokens, EDGE)
             self.after_break = False
-            self.open_link(attributes)
+            if self.raised >= 0 and is_place(value_of(attributes, b"href")):
+                self.is_mark = True
+                self.ignore(tag)
+            else:
+                self.open_link(attributes)
         elif kind <= HEADING:
             element = self.push(self.opened[self.opened_used - 1])
             self.open_headings += kind == HEADING
@@ -282,27 +300,79 @@ cdef class Builder:
             self.open(tag, kind, attributes)
 
     cdef int open(self, Tag* tag, int kind, const char** attributes) except -1:
-        if kind >= DEAD:
+        if kind >= DEAD and not (tag.special == TEMPLATE and value_of(attributes, b"shadowrootmode") != NULL):
             if kind == FIELD:
                 self.put_apart()
-            self.dead_start = self.tokens.size
-            self.push_dead(tag)
+            self.ignore(tag)
             return 0
         if tag.zoned:
             self.enter(tag, attributes)
             self.element_changed()
         if kind == THROUGH:
             if tag.special == IFRAME:
-                self.add_link(attributes, True)
+                self.add_link(attributes, True, <int> self.rows_used)
         elif kind == LINE_BREAK:
             self.line_break()
         elif kind == INSIDE:
+            if tag.special == IMG:
+                self.note_initial(value_of(attributes, b"alt"))
             self.put_apart()
             self.after_break = False
         else:
             put_byte(&self.tokens, EDGE)
             self.after_break = False
-            self.add_link(attributes, True)
+            if kind == AREA:
+                self.add_link(attributes, True, <int> self.rows_used)
+            elif kind == RAISED:
+                self.raise_text(tag)
+
+    cdef int raise_text(self, Tag* tag) except -1:
+        if self.leads_to_place and self.is_blank(self.link_start):
+            self.ignore(tag)
+        else:
+            self.raised = self.tokens.size
+            self.is_mark = False
+
+    cdef int end_raised(self) except -1:
+        if self.is_mark and self.raised >= 0:
+            self.cut_from(self.raised)
+        self.raised = -1
+
+    cdef int end_a(self) except -1:
+        if self.leads_to_place and not self.is_blank(self.link_start) and not self.has_word(self.link_start):
+            self.cut_from(self.link_start)
+            self.put_apart()
+        self.end_link()
+        self.end_anchor()
+
+    cdef bint is_blank(self, Py_ssize_t start) noexcept:
+        """Whether the open block has only white space from *start* on."""
+        cdef Py_ssize_t left = self.tokens.size - start
+        return left <= 0 or leading_space(<const unsigned char*> self.tokens.data + start, left) == left
+
+    cdef bint has_word(self, Py_ssize_t at) noexcept:
+        cdef const unsigned char* data = <const unsigned char*> self.tokens.data
+        cdef uint32_t code
+        while at < self.tokens.size:
+            at += step(data + at, self.tokens.size - at, &code)
+            if bits_of(BITS, code) & WORD:
+                return True
+        return False
+
+    cdef int cut_from(self, Py_ssize_t start) except -1:
+        """Leave out what the open block has from *start* on."""
+        self.tokens.size = start
+        self.after_break = False
+        while self.changes_used and self.changes[self.changes_used - 1].at > start:
+            self.changes_used -= 1
+
+    cdef int note_initial(self, const char* letter) except -1:
+        cdef uint32_t code
+        cdef Py_ssize_t size = 0 if letter == NULL else strlen(letter)
+        if not 0 < size <= 4 or step(<const unsigned char*> letter, size, &code) != size:
+            return 0
+        if bits_of(BITS, code) & UPPER and self.is_blank(0):
+            self.initial = letter
 
     cdef int end(self, Tag* tag) except -1:
         cdef int kind = tag.kind
@@ -315,10 +385,11 @@ cdef class Builder:
             self.new_block(0)
             self.element = self.leave()
         elif kind == LINK:
-            self.end_link()
-            self.end_anchor()
+            self.end_a()
             put_byte(&self.tokens, EDGE)
         else:
+            if kind == RAISED:
+                self.end_raised()
             if kind == INSIDE:
                 self.put_apart()
             elif kind != THROUGH:
@@ -338,18 +409,32 @@ cdef class Builder:
         self.dead[self.dead_used] = tag
         self.dead_used += 1
 
-    cdef int enter_dead(self, Tag* tag) except -1:
+    cdef int ignore(self, Tag* tag) except -1:
+        self.dead_start = self.tokens.size
+        self.push_dead(tag)
+
+    cdef int enter_dead(self, Tag* tag, int kind, const char** attributes) except -1:
+        cdef Tag* first = self.dead[0]
+        if tag.special == BUTTON and first.special == BUTTON:
+            self.revive()
+        elif BOX <= kind <= HEADING and (first.is_phrase or first.kind == INLINE or first.kind == LINK):
+            self.revive()
+            self.start(tag, attributes)
+            return 0
+        elif kind == LINK and first.special != TEMPLATE:
+            self.add_link(attributes, False, OUTSIDE)
+        self.push_dead(tag)
+
+    cdef int revive(self) except -1:
         cdef Py_ssize_t place
         cdef Tag* one
-        if tag.special == BUTTON and self.dead[0].special == BUTTON:
-            for place in range(self.dead_used):
-                one = self.dead[place]
-                self.open_headings += one.kind == HEADING
-                if BOX <= one.kind <= HEADING or one.zoned:
-                    self.push(self.opened[self.opened_used - 1])
-            self.cut_dead()
-            self.dead_used = 0
-        self.push_dead(tag)
+        for place in range(self.dead_used):
+            one = self.dead[place]
+            self.open_headings += one.kind == HEADING
+            if BOX <= one.kind <= HEADING or one.zoned:
+                self.push(self.opened[self.opened_used - 1])
+        self.cut_dead()
+        self.dead_used = 0
 
     cdef int end_dead(self) except -1:
         cdef Py_ssize_t size = self.tokens.size - self.collected_start
@@ -418,6 +503,7 @@ cdef class Builder:
                 self.add_block(first)
             self.tokens.size = 0
             self.link_start = self.break_end = 0
+            self.raised, self.initial = -1, b""
             self.changes_used = 0
             if self.rows_used >= self.parser.max_blocks:
                 self.is_full = True
@@ -459,10 +545,14 @@ cdef class Builder:
         cdef int length
         cdef uint8_t bits, odd = 0
         cdef bint has_space = False, is_counted = False
+        row.at = self.texts.size
+        if self.initial and self.begins_small(data + at, size - at):
+            put(&self.texts, self.initial, len(self.initial))
+            step(<const unsigned char*> <const char*> self.initial, len(self.initial), &code)
+            odd = bits_of(BITS, code)
         # each byte is written at most once, and a space only in place of white space or an EDGE
         reserve(&self.texts, size - at)
         out = <unsigned char*> self.texts.data + self.texts.size
-        row.at = self.texts.size
         while at < size:
             if data[at] < 0x80:
                 bits = BITS[data[at]]
@@ -499,6 +589,11 @@ cdef class Builder:
         self.texts.size = <char*> out - self.texts.data
         row.size = self.texts.size - row.at
         row.odd = odd & ODD
+
+    cdef bint begins_small(self, const unsigned char* data, Py_ssize_t size) noexcept:
+        cdef uint32_t code
+        step(data, size, &code)
+        return bits_of(BITS, code) & LOWER != 0
 
     cdef inline bint parts(self, const unsigned char* data, Py_ssize_t at, Py_ssize_t size) noexcept:
         """Whether a word in small letters ends before the EDGE at *at*, and one with a capital begins behind it."""
@@ -562,12 +657,13 @@ cdef class Builder:
         self.end_link()
         self.end_anchor()
         self.is_open = True
+        self.leads_to_place = is_place(value_of(attributes, b"href"))
         self.link_start = self.tokens.size
-        if self.add_link(attributes, False):
+        if self.add_link(attributes, False, <int> self.rows_used):
             self.has_anchor = True
             self.anchored = <int> self.links_used - 1
 
-    cdef bint add_link(self, const char** attributes, bint is_area) except -1:
+    cdef bint add_link(self, const char** attributes, bint is_area, int block) except -1:
         """Add the link of an element, if it has an address; returns whether it was added."""
         cdef const char* href = value_of(attributes, b"src") if is_area else NULL
         cdef const char* rel
@@ -587,7 +683,7 @@ cdef class Builder:
         if language == NULL or not language[0]:
             language = value_of(attributes, b"lang")
         memset(&link, 0, sizeof(link))
-        link.block = <int> self.rows_used
+        link.block = block
         self.keep_text(&link.href, href)
         self.keep_text(&link.rel, rel)
         self.keep_text(&link.language, language)
@@ -609,7 +705,7 @@ cdef class Builder:
     cdef inline int end_link(self) except -1:
         if self.is_open:
             self.read_text()
-            self.is_open = False
+            self.is_open = self.leads_to_place = False
 
     cdef int read_text(self) except -1:
         """Count the open link's text in the current block, and keep it for the anchor."""

@@ -33,6 +33,8 @@ cdef int _bits(int code, str char) except -1:
         if code >= 0x300 and (unicodedata.category(char)[0] == "M" or 0x1100 <= code < 0x1200
                               or unicodedata.normalize("NFC", char) != char):
             bits = ODD
+        elif 0xFB00 <= code < 0xFFF0 and unicodedata.decomposition(char).partition(" ")[0] not in ("", "<wide>"):
+            bits = ODD
     else:
         bits = ODD
     if char.isalnum() or char == "_":

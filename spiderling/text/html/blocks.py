@@ -3,8 +3,9 @@
 In normal form texts that look the same are equal.  Characters are composed (Unicode NFC, UAX #15), any white space is
 one space, and invisible characters are dropped: controls, soft hyphens, byte order marks, zero-width spaces,
 directional marks.  The zero-width joiner and non-joiner belong to the spelling of Persian, Indian languages and emoji:
-they stay behind a character that they can act upon (Unicode, chapter 23.2), and are dropped elsewhere.  The functions
-are idempotent, never raise and add no letters.
+they stay behind a character that they can act upon (Unicode, chapter 23.2), and are dropped elsewhere.  Letters of old
+symbol fonts and forms of letters that only a screen needs become the letters.  The functions are idempotent and never
+raise.
 
 A *piece* is the text between two tags.
 """
@@ -43,6 +44,21 @@ _MARKS = "".join(re.escape(chr(code)) for code in range(0x300, 0x10000) if unico
 _MAX_MARKS = 30  # marks on one letter that are kept (UAX #15, section 13); NFC takes quadratic time for more
 _MARK = re.compile(f"[{_MARKS}]")
 _TOO_MANY_MARKS = re.compile(f"([{_MARKS}]{{{_MAX_MARKS}}})[{_MARKS}]+")
+_FORM_TAGS = ("<initial>", "<medial>", "<final>", "<isolated>", "<narrow>", "<compat>", "<font>")
+
+
+def _is_form(char: str) -> bool:
+    """Whether *char* stands for other letters by their look alone: a ligature, a letter by its place, narrow kana."""
+    tag, _, meant = unicodedata.decomposition(char).partition(" ")
+    return tag in _FORM_TAGS and not meant.startswith("0020")  # a mark above a space stays a mark
+
+
+_FORMS = re.compile(f"[{''.join(filter(_is_form, map(chr, range(0xFB00, 0xFFF0))))}]+")
+_SYMBOLS = {0xF000 + code: chr(code) for code in range(0x21, 0x7F)}
+"""Private characters by which Word and old pages write what a symbol font has at an ASCII code."""
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_PRIVATE_IN_WORD = re.compile(r"[^\W\d_][\uf021-\uf07e]|[\uf021-\uf07e][^\W\d_]")
+_ICONS = re.compile(r"(?<![^\W\d_])[\ue000-\uf8ff]+(?![^\W\d_])")
 NEXT_LINE = "\x85"  # Python takes it for white space; pages mean the ellipsis of windows-1252
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
@@ -61,11 +77,18 @@ def normal_form(text: str) -> str:
     while True:
         if _TO_CHANGE.search(text):
             text = text.translate(_TABLE)
+        if _PRIVATE.search(text):
+            text = _ICONS.sub("", text.translate(_SYMBOLS) if _PRIVATE_IN_WORD.search(text) else text)
+        text = _FORMS.sub(_compatible, text)
         text = " ".join(unicodedata.normalize("NFC", text).split())
         used = _IDLE_JOINERS.sub("", text) if _JOINERS.search(text) else text
         if used == text:
             return text
         text = used  # without the joiner its neighbours may combine to one character
+
+
+def _compatible(match: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", match[0])
 
 
 def normal_forms(plain: list[str]) -> list[str]:
@@ -78,7 +101,7 @@ def normal_forms(plain: list[str]) -> list[str]:
 
 def _is_normal(text: str, plain: str) -> bool:
     """Whether *plain*, which is printable *text* with its white space collapsed, is in normal form."""
-    if NEXT_LINE in text:
+    if NEXT_LINE in text or _FORMS.search(plain):
         return False
     # a run of _MAX_MARKS marks has a mark at a place that is a multiple of _MAX_MARKS
     if len(plain) > _MAX_MARKS and _MARK.search(plain[::_MAX_MARKS]) and _TOO_MANY_MARKS.search(plain):

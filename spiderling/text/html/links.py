@@ -16,7 +16,7 @@ import ada_url
 from spiderling.text.html.blocks import EDGE, MAX_ANCHOR_CHARS, MAX_LINKS, RawLink, named_tuples, normal_forms
 from spiderling.text.html.metadata import Metadata
 
-_OUTSIDE = -1  # the block of a link that stands in none
+OUTSIDE = -1  # the block of a link that stands in none
 _ANCHOR = RawLink._fields.index("anchor")
 _BLOCK = RawLink._fields.index("block")
 _NAME = r"(?!xn--)[a-z0-9-]+(?:[.](?!xn--)[a-z0-9-]+)*[.](?!xn--)[a-z]+"
@@ -42,6 +42,8 @@ class LinkCollector:
         """Characters of the current block inside links."""
         self.is_open = False
         """Whether an <a> is open."""
+        self.leads_to_place = False
+        """Whether the <a> that is open leads to a place of a page."""
         self.start = 0
         """Index of the first token of the current block inside the open link."""
         self.number_cut = 0
@@ -58,6 +60,7 @@ class LinkCollector:
         self.end_link()
         self.end_anchor()
         self.is_open = True
+        self.leads_to_place = "#" in attributes.get("href", "")
         self.start = len(self._tokens)
         if self.add_link(attributes, attributes.get("href"), block):
             self._anchor = []
@@ -79,13 +82,14 @@ class LinkCollector:
 
     def add_refresh(self, target: str) -> None:
         """Add the *target* of a <meta http-equiv=refresh>; that link stands in no block."""
-        self.rows.append([target, "", "", _OUTSIDE, ""])
+        self.rows.append([target, "", "", OUTSIDE, ""])
 
     def end_link(self) -> None:
         """The open <a> ends, if there is one."""
         if self.is_open:
             self.read_text()
             self.is_open = False
+            self.leads_to_place = False
 
     def read_text(self) -> None:
         """Count the open link's text in the current block, and keep it for the anchor."""
@@ -115,13 +119,13 @@ class LinkCollector:
     def leave_block(self) -> None:
         """The current block has no text: its links stand in no block."""
         for row in self.rows[self.first_of_block :]:
-            row[_BLOCK] = _OUTSIDE
+            row[_BLOCK] = OUTSIDE
         self.first_of_block = len(self.rows)
 
     def renumber(self, blocks: Mapping[int, int]) -> None:
         """Change block numbers, old -> new; one not in *blocks* becomes -1."""
         for row in self.rows:
-            row[_BLOCK] = blocks.get(row[_BLOCK], _OUTSIDE)
+            row[_BLOCK] = blocks.get(row[_BLOCK], OUTSIDE)
 
     def links(self) -> list[RawLink]:
         """All links, with their anchors in normal form."""

@@ -28,6 +28,9 @@ FEEDS = "feeds"  # key of `Metadata.meta`: addresses of feeds, as written
 MAX_FEEDS = 8  # feeds of a page that are named; chosen: most name one or two, for articles and for comments
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml")
 
+ONLY_DAY = "time"  # key of `Metadata.meta`: the day that all <time> elements name which do not say what they date
+_DAY_CHARS = 10  # characters of a day by ISO 8601
+
 _METAS = """
 description keywords robots googlebot author generator og:locale og:type og:title og:url content-language refresh
 date dc.date dcterms.date dcterms.created dcterms.modified datepublished datemodified pubdate last-modified
@@ -56,6 +59,7 @@ class Metadata:
         self._title: list[str] = []
         self._data: list[str] = []
         self._rsl: list[str] = []
+        self._days: set[str] = set()  # of <time> elements that do not say what they date
 
     def texts_of(self, tag: str, attributes: Mapping[str, str], behind_text: bool) -> list[str] | None:
         """The list that takes the text of a <title> or <script>, None if that text says nothing.
@@ -77,6 +81,8 @@ class Metadata:
         """The page ends: what was collected is cut and set."""
         self.title = normal_form("".join(self._title))[:MAX_META_CHARS]
         self.data = "".join(self._data)[:MAX_DATA_CHARS]
+        if len(self._days) == 1:
+            self.meta[ONLY_DAY] = self._days.pop()
         if self._rsl:
             self.meta[RSL_INLINE] = "".join(self._rsl)[:MAX_DATA_CHARS]
 
@@ -124,8 +130,11 @@ class Metadata:
     def _read_time(self, attributes: Mapping[str, str]) -> None:
         """Read a <time> like a <meta> if microdata, or ``pubdate`` of early HTML5, says which date it gives."""
         name = attributes.get("itemprop", "").lower() or ("datepublished" if "pubdate" in attributes else "")
-        if name in ("datepublished", "datemodified") and attributes.get("datetime"):
-            self.meta.setdefault(name, normal_form(attributes["datetime"])[:MAX_META_CHARS])
+        stated = attributes.get("datetime")
+        if stated and name in ("datepublished", "datemodified"):
+            self.meta.setdefault(name, normal_form(stated)[:MAX_META_CHARS])
+        elif stated and len(self._days) < 2:
+            self._days.add(stated.strip()[:_DAY_CHARS])
 
     def _read_meta(self, attributes: Mapping[str, str]) -> str | None:
         names = (attributes.get(key) for key in ("name", "property", "http-equiv", "itemprop"))

@@ -9,6 +9,7 @@ harm, the time is linear.  libxml2's parser calls a `Builder` and builds no tree
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 
 from lxml import etree
@@ -27,9 +28,11 @@ from spiderling.text.html.blocks import (
     named_tuples,
     normal_forms,
 )
-from spiderling.text.html.links import LinkCollector
+from spiderling.text.html.links import OUTSIDE, LinkCollector
 from spiderling.text.html.metadata import Metadata
 from spiderling.text.html.zones import (
+    AREA,
+    BLOCK,
     BOX,
     DEAD,
     FIELD,
@@ -39,13 +42,18 @@ from spiderling.text.html.zones import (
     INSIDE,
     LINE_BREAK,
     LINK,
+    PHRASES,
+    RAISED,
     TAG_KINDS,
     THROUGH,
+    WRAPPERS,
     ZONED,
     Tree,
+    is_left_out,
 )
 
 _NEXT_LINE = NEXT_LINE.encode()
+_WORD = re.compile(r"\w")
 
 
 def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
@@ -111,6 +119,9 @@ class Builder:
         self._element_changes: list[tuple[int, int]] = []  # (number of tokens before the change, element)
         self._dead: list[str] = []  # tags of the ignored element that is open, and of those open in it
         self._dead_start = 0
+        self._raised = -1  # number of tokens before the <sup> that is open; -1: none is
+        self._is_mark = False  # does that hold the mark of a note?
+        self._initial = ""  # a letter that a picture shows at the beginning of the current block
         self._collected: list[str] | None = None  # takes the text of the ignored element that is open
         self._collected_start = 0
 
@@ -121,7 +132,9 @@ class Builder:
             self._head(tag, attributes)
             kind -= HEAD
         if self._dead:
-            self._enter_dead(tag)
+            self._enter_dead(tag, kind, attributes)
+        elif attributes and kind <= INSIDE and kind != BLOCK and self._is_left_out(tag, attributes):
+            self.ignore(tag)
         elif kind == BOX:
             element = self._tree.enter(tag, attributes)
             self._new_block(tag)
@@ -135,7 +148,11 @@ class Builder:
         elif kind == LINK:
             self._tokens.append(EDGE)
             self._after_break = False
-            self._links.open_link(attributes, len(self._rows))
+            if self._raised >= 0 and "#" in attributes.get("href", ""):
+                self._is_mark = True
+                self.ignore(tag)
+            else:
+                self._links.open_link(attributes, len(self._rows))
         elif kind <= HEADING:
             element = self._tree.stay()
             self._open_headings += kind == HEADING
@@ -144,9 +161,13 @@ class Builder:
         else:
             self._open(tag, kind, attributes)
 
+    def _is_left_out(self, tag: str, attributes: Mapping[str, str]) -> bool:
+        """Whether an element is no part of the text; one around the whole page is hidden only until a script has run."""
+        return is_left_out(attributes) and (bool(self._rows) or tag not in WRAPPERS)
+
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         """An element of a seldom kind begins."""
-        if kind >= DEAD:
+        if kind >= DEAD and not (tag == "template" and "shadowrootmode" in attributes):  # that one is shown
             if kind == FIELD:
                 self._tokens += APART
             self.ignore(tag)
@@ -160,12 +181,55 @@ class Builder:
         elif kind == LINE_BREAK:
             self._break()
         elif kind == INSIDE:
+            if tag == "img":
+                self._note_initial(attributes.get("alt", ""))
             self._tokens += APART
             self._after_break = False
         else:
             self._tokens.append(EDGE)
             self._after_break = False
-            self._add_area(attributes)
+            if kind == AREA:
+                self._add_area(attributes)
+            elif kind == RAISED:
+                self._raise(tag)
+
+    def _raise(self, tag: str) -> None:
+        """A <sup> begins: alone in a link to a place of the page it is the mark of a note."""
+        links = self._links
+        if links.leads_to_place and not "".join(self._tokens[links.start :]).strip():
+            self.ignore(tag)
+        else:
+            self._raised = len(self._tokens)
+            self._is_mark = False
+
+    def _end_raised(self) -> None:
+        """The <sup> ends; the mark of a note goes with its brackets."""
+        if self._is_mark and self._raised >= 0:
+            self._cut(self._raised)
+        self._raised = -1
+
+    def _end_link(self) -> None:
+        """The <a> ends; a link to a place of the page that shows a sign alone, like ¶ or ↑, is left out."""
+        links = self._links
+        if links.leads_to_place:
+            text = "".join(self._tokens[links.start :])
+            if text.strip() and not _WORD.search(text):
+                self._cut(links.start)
+                self._tokens += APART
+        links.end_link()
+        links.end_anchor()
+
+    def _cut(self, start: int) -> None:
+        """Leave out what the current block has from the token *start* on."""
+        del self._tokens[start:]
+        self._after_break = False
+        while self._element_changes and self._element_changes[-1][0] > start:
+            self._element_changes.pop()
+
+    def _note_initial(self, letter: str) -> None:
+        """A picture with the text *letter* may be the initial of the current block."""
+        if len(letter) == 1 and letter.isupper() and not "".join(self._tokens).strip():
+            self._initial = letter
 
     def _add_area(self, attributes: Mapping[str, str]) -> None:
         """A frame or an area of a map leads to what it shows."""
@@ -183,10 +247,11 @@ class Builder:
             self._new_block()
             self._element = self._tree.leave()
         elif kind == LINK:
-            self._links.end_link()
-            self._links.end_anchor()
+            self._end_link()
             self._tokens.append(EDGE)
         else:
+            if kind == RAISED:
+                self._end_raised()
             if kind == INSIDE:
                 self._tokens += APART
             elif kind != THROUGH:
@@ -195,26 +260,38 @@ class Builder:
                 self._tree.leave()
                 self._element_changed()
 
-    def ignore(self, tag: str = "") -> None:
+    def ignore(self, tag: str) -> None:
         """Ignore the element that has just begun."""
         self._dead = [tag]
         self._dead_start = len(self._tokens)
 
-    def _enter_dead(self, tag: str) -> None:
+    def _enter_dead(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         """An element begins in an ignored one.
 
         A button ends where another begins (HTML Standard, section 13.2.6.4.7).  libxml2 does not end it, nor by its end
-        tag if that stands before one of an element in it, and would ignore the rest of the page.
+        tag if that stands before one of an element in it, and would ignore the rest of the page.  So would an ignored
+        phrase without an end tag; it ends where a block begins.
         """
-        if tag == "button" == self._dead[0]:
-            for opened in self._dead:
-                kind = TAG_KINDS.get(opened, INLINE)
-                self._open_headings += kind == HEADING
-                if BOX <= kind <= HEADING or opened in ZONED:
-                    self._tree.stay()
-            del self._tokens[self._dead_start :]
-            self._dead.clear()
+        first = self._dead[0]
+        if tag == "button" == first:
+            self._revive()
+        elif BOX <= kind <= HEADING and (first in PHRASES or TAG_KINDS.get(first, INLINE) in (INLINE, LINK)):
+            self._revive()
+            self.start(tag, attributes)
+            return
+        elif kind == LINK and first != "template":
+            self._links.add_link(attributes, attributes.get("href"), OUTSIDE)
         self._dead.append(tag)
+
+    def _revive(self) -> None:
+        """The ignored element ends before its end tag, and all in it; what was in it stays ignored."""
+        for opened in self._dead:
+            kind = TAG_KINDS.get(opened, INLINE)
+            self._open_headings += kind == HEADING
+            if BOX <= kind <= HEADING or opened in ZONED:
+                self._tree.stay()
+        del self._tokens[self._dead_start :]
+        self._dead.clear()
 
     def _end_dead(self) -> None:
         """The ignored element ends, or one in it; its text goes where it was asked for, and to no block."""
@@ -268,6 +345,8 @@ class Builder:
             tokens.clear()
             self._links.start = 0
             self._break_end = 0
+            self._raised = -1
+            self._initial = ""
             if self._element_changes:
                 self._element_changes.clear()
             if len(self._rows) >= MAX_BLOCKS:
@@ -292,7 +371,10 @@ class Builder:
         if EDGE in text:
             pieces = len(list(filter(str.strip, text.split(EDGE))))
             text = self.joined(text)
-        self._rows.append((" ".join(text.split()), self._heading, links.chars, self._opener, pieces, element))
+        line = " ".join(text.split())
+        if self._initial and line[:1].islower():
+            line = self._initial + line
+        self._rows.append((line, self._heading, links.chars, self._opener, pieces, element))
         links.end_block()
 
     def _element_changed(self) -> None:

@@ -57,6 +57,17 @@ BITS = {kind: 1 << place for place, kind in enumerate(KINDS)}  # purpose -> its 
 _NAMES = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS.items()))
 _FURTHER = ("id", "role", "itemprop")  # attributes that name an element's purpose, besides class
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_LEFT_OUT = re.compile(
+    r"(?<![\w-])(?:sr-only|(?:\w+-)?visually-?hidden|screen-?readers?(?:-(?:text|only))?|element-invisible"
+    r"|mw-editsection|mw-cite-backlink|footnote-?(?:ref|back|backref)|reversefootnote"
+    r"|katex-html|mathjax_preview|mjx_assistive_mathml)(?![\w-])",
+    re.IGNORECASE,
+)
+"""Classes of elements whose text is no part of what people read: words for screen readers (Bootstrap, WordPress, Drupal),
+links for editors and marks of notes (MediaWiki, Pandoc, Markdown), the second form of a formula (KaTeX, MathJax)."""
+LEFT_OUT_ROLES = ("doc-noteref", "doc-backlink")  # marks of notes (DPUB-ARIA 1.1)
+_NAMELESS = frozenset(("hidden", "style", "aria-hidden", "lang", "dir"))
+"""Attributes by which no script and no style sheet is meant to find an element."""
 _BOXES = "div section form ul ol li dl dd p table tbody tr td blockquote center fieldset"
 ZONED = frozenset((*_TAGS, *_BOXES.split()))
 """Tags that may hold blocks and stand in the tree.
@@ -152,6 +163,25 @@ def hides(style: str | None) -> bool:
     return style is not None and _UNSEEN.search(style) is not None
 
 
+def is_left_out(attributes: Mapping[str, str]) -> bool:
+    """Whether an element's text is no part of the page's, by its class or role, or since nothing can ever show it.
+
+    A hidden element with an id, a class or another name may be the panel of a tab, which a script shows: it counts.
+    """
+    classes = attributes.get("class")
+    if classes and class_leaves_out(classes):
+        return True
+    if attributes.get("role") in LEFT_OUT_ROLES:
+        return True
+    return ("hidden" in attributes or hides(attributes.get("style"))) and attributes.keys() <= _NAMELESS
+
+
+@lru_cache(maxsize=16384)
+def class_leaves_out(classes: str) -> bool:
+    """Whether an element of these *classes* is left out."""
+    return _LEFT_OUT.search(classes) is not None
+
+
 @lru_cache(maxsize=16384)
 def class_zone(tag: str, classes: str | None) -> tuple[int, int]:
     """The zone and the shape that a tag and the value of its class tell."""
@@ -183,9 +213,10 @@ INSIDE = 5  # it ends no block, but a browser shows its text apart from the text
 LINE_BREAK = 6
 AREA = 7  # a link without text
 THROUGH = 8  # the tag is ignored; its content counts
-DEAD = 9  # it is ignored with all its content: no running text
-FIELD = 10  # it is ignored likewise, and is seen between the texts around it
-HEAD = 11  # added to one of the kinds above for tags that say something about the page
+RAISED = 9  # its text belongs to the text around it, or it is the mark of a note
+DEAD = 10  # it is ignored with all its content: no running text
+FIELD = 11  # it is ignored likewise, and is seen between the texts around it
+HEAD = 12  # added to one of the kinds above for tags that say something about the page
 _BLOCKS = """
 body blockquote caption center col colgroup dd div dl dt fieldset legend optgroup option p pre table td tfoot th thead
 tr ul li
@@ -193,6 +224,12 @@ tr ul li
 _APART = """
 address audio canvas details dir figure hgroup hr img listing menu search summary svg video xmp
 """
+_SECOND = "del s strike rt rp rtc annotation annotation-xml"
+"""What stands beside a text and would be read twice or wrongly: edits, readings of ruby, sources of formulas."""
+WRAPPERS = frozenset(("html", "div", "main", "section", "article", "table", "center"))
+"""Tags of elements that may hold a whole page."""
+PHRASES = frozenset(("s", "strike", "rt", "rp", "rtc"))
+"""Tags that hold no blocks: one that was never closed ends where a block begins."""
 TAG_KINDS = {
     **dict.fromkeys((*ZONED, *_APART.split()), INSIDE),
     "a": LINK,
@@ -201,7 +238,8 @@ TAG_KINDS = {
     "frame": AREA,
     **{tag: BOX if tag in ZONED else BLOCK for tag in _BLOCKS.split()},
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), HEADING),
-    **dict.fromkeys(("head", "applet", "style", "desc"), DEAD),
+    "sup": RAISED,
+    **dict.fromkeys(("head", "applet", "style", "desc", "template", *_SECOND.split()), DEAD),
     **dict.fromkeys(("button", "input", "select", "textarea"), FIELD),
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param", "wbr"), THROUGH),
     **dict.fromkeys(("meta", "link", "html", "time"), HEAD + INLINE),

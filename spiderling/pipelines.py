@@ -16,7 +16,7 @@ import logging
 import re
 import time
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import repeat
 from typing import Any
 
@@ -418,6 +418,7 @@ class CorpusPipeline(PagePipeline):
         weight = self.crawl.frontier.strategy.weight(page.batch.number)
         captured = response.request.meta.get(CAPTURED) if response.request is not None else None
         time = datetime.fromtimestamp(captured or self.crawl.now(), UTC)
+        tomorrow = (time + timedelta(days=1)).strftime("%Y-%m-%d")
         return {
             "id": f"{fetch.id & (1 << 64) - 1:016x}" if fetch else page.text_digest.hex()[:16],
             "url": response.url,
@@ -428,7 +429,7 @@ class CorpusPipeline(PagePipeline):
             "langs": " ".join([f"{code}:{share:.2f}" for code, share in page.languages.items()]),
             "ip": str(response.ip_address or ""),
             "crawl_date": time.strftime(_TIME),
-            "published": page.published,
+            "published": page.published if page.published[:10] <= tomorrow else "",  # else it is that of an event
             "modified": page.modified,
             "first_seen": _first_seen(revisit) if revisit else "",
             "version": revisit.page.version + 1 if revisit else "",

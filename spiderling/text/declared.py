@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from spiderling.text.html.blocks import Parsed
@@ -114,19 +114,15 @@ def seconds_of(text: str) -> float | None:
 
 
 def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:
-    """The first date among the <meta> *names*, else the page's own under *key* in the JSON-LD; '' for none.
-
-    A date after tomorrow is none: pages announce other things so.
-    """
+    """The first date among the <meta> *names*, else the page's own under *key* in the JSON-LD; '' for none."""
     stated = [*(parsed.meta.get(name, "") for name in names), *_dates_of_page(parsed.data, key)]
     if key == "datePublished":
         stated.append(parsed.meta.get(ONLY_DAY, ""))
-    tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%d")
-    return next((date for date in map(iso_date, filter(None, stated)) if date and date[:10] <= tomorrow), "")
+    return next(filter(None, map(iso_date, filter(None, stated))), "")
 
 
 def _dates_of_page(data: str, key: str) -> list[str]:
-    """The dates under *key* in JSON-LD; where they differ, those of articles and pages, not of comments and the like."""
+    """The dates under *key* in JSON-LD; where they differ, those of articles and pages, not of comments."""
     found = _JSON[key].findall(data)
     if len(set(found)) < 2:
         return found[:1]

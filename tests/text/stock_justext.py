@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _KINDS = {
     **{tag: zones.DEAD for tag, kind in zones.TAG_KINDS.items() if kind == zones.FIELD},
     "title": zones.HEAD + zones.INLINE,
-    **dict.fromkeys("desc sup template del s strike rt rp rtc annotation annotation-xml".split(), zones.INLINE),
+    **dict.fromkeys(("desc", "sup", "template", "del", "s", "strike", "rt", "rp", "rtc", "annotation"), zones.INLINE),
 }
 """What the package takes tags for, where it differs."""
 
 
 def parse(page: str) -> list[Block]:
     """The package's paragraphs, white space as in `parser.parse`."""
-    with mock.patch.dict(zones.TAG_KINDS, _KINDS), mock.patch.object(parser, "is_left_out", lambda attributes: False):
+    with mock.patch.dict(zones.TAG_KINDS, _KINDS), mock.patch.object(parser, "is_left_out", return_value=False):
         return parser.parse(page, _Builder()).blocks
 
 

@@ -162,15 +162,13 @@ class Builder:
             self._open(tag, kind, attributes)
 
     def _is_left_out(self, tag: str, attributes: Mapping[str, str]) -> bool:
-        """Whether an element is no part of the text; one around the whole page is hidden only until a script has run."""
+        """Whether an element is no part of the text; one around the whole page is hidden until a script has run."""
         return is_left_out(attributes) and (bool(self._rows) or tag not in WRAPPERS)
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         """An element of a seldom kind begins."""
-        if kind >= DEAD and not (tag == "template" and "shadowrootmode" in attributes):  # that one is shown
-            if kind == FIELD:
-                self._tokens += APART
-            self.ignore(tag)
+        if kind >= DEAD:
+            self._open_dead(tag, kind, attributes)
             return
         if tag in ZONED:
             self._tree.enter(tag, attributes)
@@ -192,6 +190,16 @@ class Builder:
                 self._add_area(attributes)
             elif kind == RAISED:
                 self._raise(tag)
+
+    def _open_dead(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
+        """An element begins that is ignored; of templates, those that are shown (HTML Standard, 4.12.3) are not."""
+        if tag == "template" and "shadowrootmode" in attributes:
+            self._tokens.append(EDGE)
+            self._after_break = False
+            return
+        if kind == FIELD:
+            self._tokens += APART
+        self.ignore(tag)
 
     def _raise(self, tag: str) -> None:
         """A <sup> begins: alone in a link to a place of the page it is the mark of a note."""

@@ -63,8 +63,8 @@ _LEFT_OUT = re.compile(
     r"|katex-html|mathjax_preview|mjx_assistive_mathml)(?![\w-])",
     re.IGNORECASE,
 )
-"""Classes of elements whose text is no part of what people read: words for screen readers (Bootstrap, WordPress, Drupal),
-links for editors and marks of notes (MediaWiki, Pandoc, Markdown), the second form of a formula (KaTeX, MathJax)."""
+"""Classes of elements that are no part of the text: words for screen readers (Bootstrap, WordPress, Drupal), links for
+editors and marks of notes (MediaWiki, Pandoc, Markdown), the second form of a formula (KaTeX, MathJax)."""
 LEFT_OUT_ROLES = ("doc-noteref", "doc-backlink")  # marks of notes (DPUB-ARIA 1.1)
 _NAMELESS = frozenset(("hidden", "style", "aria-hidden", "lang", "dir"))
 """Attributes by which no script and no style sheet is meant to find an element."""

@@ -49,7 +49,7 @@ def article(number: int, **further: object) -> WebResponse:
 
 SHELLS = {
     "/state": (shell(lines(1)), "kept"),
-    "/ld": (article(2), "kept"),
+    "/ld": (article(2, datePublished="2999-01-01", dateModified="2019-02-03"), "kept"),
     "/empty": (shell([]), "needs-script"),
     "/noindex": (shell(lines(4), "<meta name=robots content=noindex>"), "noindex"),
     "/noai": (shell(lines(5), "<meta name=robots content=noai>"), "opted-out"),
@@ -95,6 +95,8 @@ def test_pages_with_text_in_json(crawl):
     found = of_host(crawl, "json.test")
     assert {path: doc.attributes["text_source"] for path, doc in found.items()} == {"/state": "state", "/ld": "json-ld"}
     assert found["/state"].paragraphs == lines(1)
+    dates = {name: found["/ld"].attributes.get(name, "") for name in ("published", "modified")}
+    assert dates == {"published": "", "modified": "2019-02-03"}  # a day to come is that of something announced
     (segment,) = crawl.directory.glob("corpus/*.prevert.zst")
     assert {record_of(document).get("text_source") for document in read_documents(segment)} >= {"state", "json-ld"}
 

@@ -81,6 +81,7 @@ def test_paragraphs(html, expected):
         # the whole page, until a script has run
         ("<html hidden><body style='display:none'><div hidden>yes</div><div hidden>no</div>", ["yes"]),
         ("<div id=tab2 hidden><p>yes</div><div class=more style='display:none'>yes</div>", ["yes", "yes"]),
+        ("<h3>Question</h3><div style='display:none'><p>yes</div><div hidden>no</div>", ["Question", "yes"]),
         ("<p>More<span class='x sr-only'> about it</span>", ["More"]), ("<p class=visually-hidden>no<p>yes", ["yes"]),
         ("<a class=screen-reader-text href=#c>Skip</a><p class=sr-only-not>yes", ["yes"]),
         ("<template><p>no<template><p>no</template><p>no</template>yes", ["yes"]),

@@ -271,7 +271,7 @@ cdef class Builder:
         if self.dead_used:
             self.enter_dead(tag, kind, attributes)
         elif (attributes[0] != NULL and kind <= INSIDE and kind != BLOCK and self.names.is_left_out(attributes)
-              and (self.rows_used > 0 or not tag.is_wrapper)):
+              and not (tag.is_wrapper and (self.rows_used == 0 or self.rows[self.rows_used - 1].heading))):
             self.ignore(tag)
         elif kind == BOX:
             element = self.enter(tag, attributes)

@@ -162,8 +162,13 @@ class Builder:
             self._open(tag, kind, attributes)
 
     def _is_left_out(self, tag: str, attributes: Mapping[str, str]) -> bool:
-        """Whether an element is no part of the text; one around the whole page is hidden until a script has run."""
-        return is_left_out(attributes) and (bool(self._rows) or tag not in WRAPPERS)
+        """Whether an element is no part of the text.
+
+        One around the whole page is hidden until a script has run, one behind a heading until somebody clicks on that.
+        """
+        if not is_left_out(attributes):
+            return False
+        return tag not in WRAPPERS or (bool(self._rows) and not self._rows[-1][1])
 
     def _open(self, tag: str, kind: int, attributes: Mapping[str, str]) -> None:
         """An element of a seldom kind begins."""

@@ -226,8 +226,8 @@ address audio canvas details dir figure hgroup hr img listing menu search summar
 """
 _SECOND = "del s strike rt rp rtc annotation annotation-xml"
 """What stands beside a text and would be read twice or wrongly: edits, readings of ruby, sources of formulas."""
-WRAPPERS = frozenset(("html", "div", "main", "section", "article", "table", "center"))
-"""Tags of elements that may hold a whole page."""
+WRAPPERS = frozenset(("html", "div", "main", "section", "article", "table", "center", "ul", "ol", "dd"))
+"""Tags of elements that may hold a whole page, or what belongs to a heading."""
 PHRASES = frozenset(("s", "strike", "rt", "rp", "rtc"))
 """Tags that hold no blocks: one that was never closed ends where a block begins."""
 TAG_KINDS = {

@@ -372,10 +372,6 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
         f"{'Resuming' if begun else 'Starting'} the crawl in {place}: {count_of(shards, 'shard')} on {cores}. "
         "Each logs to its own crawl.log; its warnings and errors stand here too"
     )
-    if options.page:
-        from spiderling.jobdir.directory import PAGE_TOKEN
-
-        words += f". The live page: {options.page} (the token for its controls is in {place}/shard-*/{PAGE_TOKEN})"
     command = [sys.executable, *sys.orig_argv[1:], *_OF_THE_LAUNCHER]
     return LaunchPlan(command, directory, each, words, progress_s(settings))
 

@@ -50,6 +50,13 @@ class _Builder(parser.Builder):
     def joined(text: str) -> str:
         return "".join(piece for piece in text.split(blocks.EDGE) if piece == blocks.BREAK or not piece.isspace())
 
+    def _note_initial(self, letter: str) -> None:
+        pass
+
+    def _end_link(self) -> None:
+        self._links.end_link()
+        self._links.end_anchor()
+
     def end(self, tag: str) -> None:
         super().end(tag)
         if tag == "html":

@@ -5,8 +5,7 @@ or over another to it.  Here the cookies that the redirects of a chain set go wi
 name that set them.  The chain ends with a page, an error or a redirect to another name, and then they are forgotten.
 They lie in memory alone: after a restart a chain goes on without them.
 
-Requests of a chain follow one another at once and at one name, so of a cookie's attributes only those count by which a
-server deletes it (RFC 6265bis, 5.6): Path, Domain and Secure would leave out what the next answer may ask for.
+What is kept and sent follows RFC 6265bis, 5.6 to 5.8, but for Domain: no cookie goes to another name.
 """
 
 from __future__ import annotations
@@ -31,29 +30,47 @@ MAX_COOKIES = 20  # cookies of one chain, and Set-Cookie headers of one answer t
 MAX_COOKIE_BYTES = 4096  # most bytes of a cookie's name and value (RFC 6265bis, 5.6)
 
 
+class Cookie(NamedTuple):
+    """A cookie, by name and path."""
+
+    value: bytes
+    is_secure: bool  # whether it goes only over https
+
+
 class Chain(NamedTuple):
     """Redirects that led from one URL of a host name to the next."""
 
-    cookies: dict[bytes, bytes]  # name -> value
+    cookies: dict[tuple[bytes, str], Cookie]  # (name, path) -> cookie
     passed: tuple[str, ...]  # canonical URLs, as often as they were asked for
 
-    def header(self) -> bytes:
-        """What the next request sends as Cookie, b"" for nothing."""
-        return b"; ".join(name + b"=" + value for name, value in self.cookies.items())
+    def header(self, target: CanonicalUrl) -> bytes:
+        """What a request for *target* sends as Cookie, b"" for nothing; longer paths first."""
+        path = target.path.partition("?")[0]
+        is_https = target.origin.startswith("https:")
+        fitting = [
+            (name, own_path, cookie.value)
+            for (name, own_path), cookie in self.cookies.items()
+            if (is_https or not cookie.is_secure) and _covers(own_path, path)
+        ]
+        fitting.sort(key=lambda row: -len(row[1]))
+        return b"; ".join(name + b"=" + value for name, _, value in fitting)
 
     def leads_back(self, target: CanonicalUrl) -> bool:
         """Whether *target* was passed once, and may answer otherwise now that it gets a cookie."""
-        return self.passed.count(target.url) == 1 and bool(self.cookies)
+        return self.passed.count(target.url) == 1 and self.header(target) != b""
 
     def beyond(self, source: CanonicalUrl, set_cookies: Iterable[bytes], now: float) -> Chain:
         """The chain behind the answer of *source*, with these Set-Cookie headers, at *now*."""
         cookies = dict(self.cookies)
         for line in set_cookies:
-            name, value = _parse_cookie(line, now)
-            if value is None:
-                cookies.pop(name, None)
-            elif len(cookies) < MAX_COOKIES or name in cookies:
-                cookies[name] = value
+            parsed = _parse_cookie(line, source, now)
+            if parsed is None:
+                continue
+            place, cookie = parsed
+            if cookie is None:
+                cookies.pop(place, None)
+            elif len(cookies) < MAX_COOKIES or place in cookies:
+                cookies[place] = cookie
         return Chain(cookies, (*self.passed, source.url))
 
 
@@ -69,7 +86,7 @@ class Redirects(Part):
 
     def cookies_for(self, url: QueuedUrl) -> bytes:
         """What the request for *url* sends as Cookie; b"" for nothing."""
-        return self._chains.get(url.key, _NO_CHAIN).header()
+        return self._chains.get(url.key, _NO_CHAIN).header(url.target)
 
     def forget(self, key: int) -> None:
         """The URL has ended."""
@@ -128,18 +145,26 @@ def salt_of_redirect(key: int) -> bytes:
     return b"redirect of %d" % key
 
 
-def _parse_cookie(line: bytes, now: float) -> tuple[bytes, bytes | None]:
-    """(name, value) of a Set-Cookie header; no value if it deletes the cookie, no name either if it sets none."""
+def _parse_cookie(line: bytes, source: CanonicalUrl, now: float) -> tuple[tuple[bytes, str], Cookie | None] | None:
+    """(name and path, cookie) of a Set-Cookie header; without a cookie if it is to be deleted; None if it is none."""
     pair, *attributes = line.split(b";")
     name, equals, value = (part.strip() for part in pair.partition(b"="))
     is_text = min(name + value, default=32) >= 32
     if not equals or not name or not is_text or len(name + value) > MAX_COOKIE_BYTES:
-        return b"", None
+        return None
     said = {}
     for attribute in attributes:
         key, _, text = attribute.decode("latin-1").partition("=")
         said[key.strip().lower()] = text.strip()
-    return name, None if _is_over(said, now) else value
+    is_secure = "secure" in said
+    domain = said.get("domain", "").lower().removeprefix(".")
+    is_of_source = not domain or f".{source.name}".endswith(f".{domain}")
+    if not is_of_source or (is_secure and not source.origin.startswith("https:")):
+        return None
+    path = said.get("path", "")
+    if not path.startswith("/"):
+        path = source.path.partition("?")[0].rpartition("/")[0] or "/"
+    return (name, path), None if _is_over(said, now) else Cookie(value, is_secure)
 
 
 def _is_over(said: dict[str, str], now: float) -> bool:
@@ -151,3 +176,8 @@ def _is_over(said: dict[str, str], now: float) -> bool:
         return date is not None and email.utils.mktime_tz(date) <= now
     except (ValueError, TypeError, IndexError, OverflowError):
         return False
+
+
+def _covers(own_path: str, path: str) -> bool:
+    """Whether a cookie of *own_path* goes to *path* (RFC 6265bis, 5.1.4)."""
+    return path == own_path or path.startswith(own_path if own_path.endswith("/") else own_path + "/")

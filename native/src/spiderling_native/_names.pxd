@@ -22,13 +22,14 @@ cdef struct Known:
     uint64_t hash
     uint32_t zone
     uint32_t shape
+    bint is_left_out
 
 cdef class Memo:
     cdef Known* known
     cdef int used
     cdef void clear(self) noexcept
     cdef Known* find(self, const char* name, Py_ssize_t size, uint32_t salt) noexcept
-    cdef int keep(self, const char* name, Py_ssize_t size, uint32_t salt, uint32_t zone, uint32_t shape) except -1
+    cdef int keep(self, const char* name, uint32_t salt, Known* found) except -1
 
 cdef class Names:
     cdef readonly list tags  # by their numbers
@@ -40,8 +41,6 @@ cdef class Names:
     cdef list _left_out_roles  # in bytes
     cdef uint32_t hidden
     cdef Tag* tag_of(self, const char* name) noexcept
-    cdef int read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
+    cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
     cdef bint hides(self, const char* style) except -1
-    cdef bint leaves_out(self, const char* classes) except -1
-    cdef bint is_left_out(self, const char** attributes) except -1
-    cdef int read_one(self, Tag* tag, const char* name, uint32_t* zone, uint32_t* shape) except -1
+    cdef Known read_one(self, Tag* tag, const char* name) except *

@@ -4,12 +4,12 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset, strcmp, strlen
 
-from spiderling_native._sax cimport holds, is_ascii, same, text_of
+from spiderling_native._sax cimport holds, is_ascii, next_attribute, same, text_of
 
 cdef enum:
     MEMO = 16384       # places of a `Memo`, a power of two of which at most half are used
     MEMO_LOOKS = 32    # places that are looked at; names made to collide would be far to seek
-    LEFT_OUT = 0xFFFFFFFF  # salt of what `leaves_out` says; no tag has this number
+    NO_ZONE = 0xFFFFFFFF  # salt of the class of an element without a zone; no tag has this number
     MEMO_BYTES = 1000  # longer names are worked out each time
 
 cdef dict SPECIAL = {
@@ -71,8 +71,9 @@ cdef class Memo:
                 return known
         return NULL
 
-    cdef int keep(self, const char* name, Py_ssize_t size, uint32_t salt, uint32_t zone, uint32_t shape) except -1:
+    cdef int keep(self, const char* name, uint32_t salt, Known* found) except -1:
         cdef Known* known
+        cdef Py_ssize_t size = strlen(name)
         cdef char* copy
         if self.used >= MEMO // 2:
             self.clear()
@@ -83,7 +84,8 @@ cdef class Memo:
         if copy == NULL:
             raise MemoryError
         memcpy(copy, name, size)
-        known.name, known.size, known.zone, known.shape = copy, size, zone, shape
+        known.name, known.size = copy, size
+        known.zone, known.shape, known.is_left_out = found.zone, found.shape, found.is_left_out
         self.used += 1
 
 
@@ -129,80 +131,53 @@ cdef class Names:
             place = (place + 1) & (TAGS - 1)
         return &self.unknown
 
-    cdef int read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1:
-        """Add what the attributes of an element say of it."""
+    cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1:
+        """Add what the attributes of an element say of it, if it has a zone; returns whether it is left out."""
+        cdef bint is_left_out = False, is_hidden = False, is_named = False
         cdef const char* name
         cdef const char* value
-        while attributes[0] != NULL:
-            name, value = attributes[0], attributes[1]
-            attributes += 2
-            if value == NULL:
-                value = b""
+        cdef Known found
+        while next_attribute(&attributes, &name, &value):
             if same(name, b"class"):
-                self.read_one(tag, value, zone, shape)
+                is_named = True
+                if value[0]:
+                    found = self.read_one(tag, value)
+                    is_left_out |= found.is_left_out
+                    if tag.zoned:
+                        zone[0] |= found.zone
+                        shape[0] = found.shape
             elif same(name, b"id") or same(name, b"role") or same(name, b"itemprop"):
-                self.read_one(NULL, value, zone, shape)
+                is_named = True
+                is_left_out |= same(name, b"role") and <bytes> value in self._left_out_roles
+                if tag.zoned and value[0]:
+                    zone[0] |= self.read_one(NULL, value).zone
             elif same(name, b"hidden") or same(name, b"style") and self.hides(value):
+                is_hidden = True
                 zone[0] |= self.hidden
+            elif not (same(name, b"style") or same(name, b"aria-hidden") or same(name, b"lang") or same(name, b"dir")):
+                is_named = True
+        return is_left_out or (is_hidden and not is_named)
 
     cdef bint hides(self, const char* style) except -1:
         if is_ascii(style) and not holds(style, b"none") and not holds(style, b"hidden"):
             return False
         return self.hiding(text_of(style))
 
-    cdef int read_one(self, Tag* tag, const char* name, uint32_t* zone, uint32_t* shape) except -1:
-        """Add what a class tells of an element with *tag*; or another name, without a tag."""
+    cdef Known read_one(self, Tag* tag, const char* name) except *:
+        """What a class tells of an element with *tag*; or another name, without a tag."""
         cdef Py_ssize_t size = strlen(name)
-        cdef uint32_t salt = 0 if tag == NULL else tag.number
-        cdef uint32_t own_zone = 0, own_shape = 0
-        cdef Known* known
-        if not size:
-            return 0
-        known = self.memo.find(name, size, salt) if size <= MEMO_BYTES else NULL
+        cdef uint32_t salt = 0 if tag == NULL else <uint32_t> tag.number if tag.zoned else NO_ZONE
+        cdef Known* known = self.memo.find(name, size, salt) if size <= MEMO_BYTES else NULL
+        cdef Known found
         if known != NULL and known.name != NULL:
-            zone[0] |= known.zone
-            if tag != NULL:
-                shape[0] = known.shape
-            return 0
+            return known[0]
+        memset(&found, 0, sizeof(found))
         if tag == NULL:
-            own_zone = self.name_zone(text_of(name))
+            found.zone = self.name_zone(text_of(name))
         else:
-            own_zone, own_shape = self.class_zone(self.tags[tag.number], text_of(name))
-            shape[0] = own_shape
-        zone[0] |= own_zone
+            found.is_left_out = self.leaving_out(text_of(name))
+            if tag.zoned:
+                found.zone, found.shape = self.class_zone(self.tags[tag.number], text_of(name))
         if known != NULL:
-            self.memo.keep(name, size, salt, own_zone, own_shape)
-
-    cdef bint leaves_out(self, const char* classes) except -1:
-        cdef Py_ssize_t size = strlen(classes)
-        cdef Known* known = self.memo.find(classes, size, LEFT_OUT) if size <= MEMO_BYTES else NULL
-        cdef bint found
-        if known != NULL and known.name != NULL:
-            return known.zone
-        found = self.leaving_out(text_of(classes))
-        if known != NULL:
-            self.memo.keep(classes, size, LEFT_OUT, found, 0)
+            self.memo.keep(name, salt, &found)
         return found
-
-    cdef bint is_left_out(self, const char** attributes) except -1:
-        cdef bint is_hidden = False, is_named = False
-        cdef const char* name
-        cdef const char* value
-        while attributes[0] != NULL:
-            name, value = attributes[0], attributes[1]
-            attributes += 2
-            if value == NULL:
-                value = b""
-            if same(name, b"class"):
-                if value[0] and self.leaves_out(value):
-                    return True
-                is_named = True
-            elif same(name, b"role"):
-                if <bytes> value in self._left_out_roles:
-                    return True
-                is_named = True
-            elif same(name, b"hidden") or same(name, b"style") and self.hides(value):
-                is_hidden = True
-            elif not (same(name, b"style") or same(name, b"aria-hidden") or same(name, b"lang") or same(name, b"dir")):
-                is_named = True
-        return is_hidden and not is_named

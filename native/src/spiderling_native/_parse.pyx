@@ -19,7 +19,7 @@ from spiderling_native._names cimport (
     BUTTON, IFRAME, IMG, LINK_TAG, META, SCRIPT, TEMPLATE, TITLE, Names, Tag,
 )
 from spiderling_native._sax cimport (
-    Events, holds, mapping_of, read, reader_for, receiver_of, same, stop, text_of, value_of,
+    Events, holds, mapping_of, next_attribute, read, reader_for, receiver_of, same, stop, text_of, value_of,
 )
 from spiderling_native._text cimport (
     ALPHA, BASIC, CONTROLS, LOWER, NEXT_LINE, ODD, SPACE, UPPER, WORD, Buffer, bits_of, characters, decoded,
@@ -265,16 +265,18 @@ cdef class Builder:
 
     cdef int start(self, Tag* tag, const char** attributes) except -1:
         cdef int kind = tag.kind, element
+        cdef uint32_t zone = tag.zone, shape = tag.shape
         if kind >= HEAD:
             self.head(tag, attributes)
             kind -= HEAD
         if self.dead_used:
             self.enter_dead(tag, kind, attributes)
-        elif (attributes[0] != NULL and kind <= INSIDE and kind != BLOCK and self.names.is_left_out(attributes)
+        elif (attributes[0] != NULL and kind <= INSIDE and kind != BLOCK
+              and self.names.read(tag, attributes, &zone, &shape)
               and not (tag.is_wrapper and (self.rows_used == 0 or self.rows[self.rows_used - 1].heading))):
             self.ignore(tag)
         elif kind == BOX:
-            element = self.enter(tag, attributes)
+            element = self.enter(zone, shape)
             self.new_block(tag.number)
             self.element = element
         elif kind == INLINE:
@@ -297,16 +299,18 @@ cdef class Builder:
             self.new_block(tag.number)
             self.element = element
         else:
-            self.open(tag, kind, attributes)
+            self.open(tag, kind, attributes, zone, shape)
 
-    cdef int open(self, Tag* tag, int kind, const char** attributes) except -1:
+    cdef int open(self, Tag* tag, int kind, const char** attributes, uint32_t zone, uint32_t shape) except -1:
         if kind >= DEAD and not (tag.special == TEMPLATE and value_of(attributes, b"shadowrootmode") != NULL):
             if kind == FIELD:
                 self.put_apart()
             self.ignore(tag)
             return 0
         if tag.zoned:
-            self.enter(tag, attributes)
+            if kind > INSIDE:  # else they are read
+                self.names.read(tag, attributes, &zone, &shape)
+            self.enter(zone, shape)
             self.element_changed()
         if kind == THROUGH:
             if tag.special == IFRAME:
@@ -462,16 +466,14 @@ cdef class Builder:
             self.opened_used -= 1
         return self.opened[self.opened_used - 1]
 
-    cdef int enter(self, Tag* tag, const char** attributes) except -1:
+    cdef int enter(self, uint32_t zone, uint32_t shape) except -1:
         cdef int number = <int> self.elements_used
         cdef int parent = self.opened[self.opened_used - 1]
-        cdef uint32_t zone = tag.zone, shape = tag.shape
         cdef Element* element
         if number >= self.parser.max_elements or self.opened_used > self.parser.max_depth:
             return self.push(parent)
         if number == self.elements_room:
             self.elements = <Element*> grown(self.elements, &self.elements_room, sizeof(Element))
-        self.names.read(tag, attributes, &zone, &shape)
         element = &self.elements[number]
         element.parent = parent
         element.depth = self.elements[parent].depth + 1
@@ -796,11 +798,7 @@ cdef class Builder:
         """Whether `read_tag` certainly makes nothing of a <meta>, as of most."""
         cdef const char* name
         cdef const char* value
-        while attributes[0] != NULL:
-            name, value = attributes[0], attributes[1]
-            attributes += 2
-            if value == NULL:
-                continue
+        while next_attribute(&attributes, &name, &value):
             if same(name, b"content"):
                 if may_direct_robots(value):
                     return False

@@ -27,6 +27,17 @@ cdef inline bint same(const char* text, const char* word) noexcept nogil:
         word += 1
     return text[0] == word[0]
 
+cdef inline bint next_attribute(const char*** attributes, const char** name, const char** value) noexcept nogil:
+    """Go on to the next attribute; False if there is none.  Its value is "" where the page gives none."""
+    if attributes[0][0] == NULL:
+        return False
+    name[0] = attributes[0][0]
+    value[0] = attributes[0][1]
+    if value[0] == NULL:
+        value[0] = b""
+    attributes[0] += 2
+    return True
+
 cdef inline const char* value_of(const char** attributes, const char* name) noexcept nogil:
     """The value of an attribute, "" where the page gives none; NULL if the element has no such attribute."""
     while attributes[0] != NULL:

@@ -59,6 +59,7 @@ _DAY_FIRST = re.compile(
     r"(?P<day>0?[1-9]|[12]\d|3[01])\s?(?P<sign>[./-])\s?(?P<month>0?[1-9]|1[0-2])\s?(?P=sign)\s?(?P<year>(?:19|20)\d\d)"
     r"(?!\d)"
 )
+_NOT_SPACE = re.compile(r"\S")
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
 _LICENCE = re.compile(
@@ -139,10 +140,10 @@ def _is_article(types: object) -> bool:
 def _objects(data: str) -> Iterator[dict[str, object]]:
     """The objects of JSON-LD scripts that describe the page itself; raises ValueError if *data* is not JSON."""
     decoder = json.JSONDecoder()
-    data = data.strip()
-    while data:
-        value, end = decoder.raw_decode(data)
-        data = data[end:].lstrip()
+    next_value = _NOT_SPACE.search(data)
+    while next_value is not None:
+        value, end = decoder.raw_decode(data, next_value.start())
+        next_value = _NOT_SPACE.search(data, end)
         waiting = [value]
         for one in waiting:
             if isinstance(one, list):

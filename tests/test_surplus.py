@@ -475,6 +475,7 @@ def test_the_same_command_goes_on_with_a_rebuilt_state_and_keeps_nothing_twice(k
 
 def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
     job = copied(killed, tmp_path / "job")
+    before = {path: path.read_bytes() for path in job.glob("corpus/aside/*")}  # what the kill left
     for path in (job / "state").iterdir():
         if path.name.startswith("frontier"):
             path.unlink()
@@ -485,7 +486,9 @@ def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
     said = "\n".join(rebuild(job, GIVEN, 1e9))
     assert f"7 bytes of {last} cannot be read" in said and "frontier.sqlite.former" in said
     assert last.read_bytes() == end
-    assert end[:7] in [path.read_bytes() for path in job.glob("corpus/aside/*")]
+    new = set(job.glob("corpus/aside/*")) - set(before)
+    assert [path.read_bytes() for path in new] == [end[:7]]
+    assert {path: path.read_bytes() for path in before} == before
     assert damage_in(job) == []
 
 

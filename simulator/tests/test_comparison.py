@@ -36,8 +36,9 @@ TERMS = Terms(pages=4_000)
 
 @pytest.fixture(scope="module", params=["thai", "pt", "scarce"])
 def runs(request: pytest.FixtureRequest) -> dict[str, float]:
-    """Words per MB at half of the words, by strategy."""
-    tasks = [Task(request.param, strategy, 3) for strategy in ("bfs", "yield", "heidix", PERFECT)]
+    """Words per MB at half of the words, by strategy; the mean of three webs, since luck decides on one so small."""
+    strategies = ("bfs", "yield", "heidix", PERFECT)
+    tasks = [Task(request.param, strategy, seed) for strategy in strategies for seed in (1, 2, 3)]
     return {
         summary.strategy: summary.words_per_mb[1] or 0.0
         for summary in summaries(crawl(task, replace(TERMS, word_share=0.5)) for task in tasks)
@@ -45,10 +46,8 @@ def runs(request: pytest.FixtureRequest) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_who_knows_every_page_is_far_ahead(runs: dict[str, float], request: pytest.FixtureRequest) -> None:
-    """On the web where text is scarce, site files and ways cost so much that knowing the pages helps less."""
-    ahead = 0.9 if request.node.callspec.params["runs"] == "scarce" else 1.5
-    assert all(runs[PERFECT] > ahead * rate for strategy, rate in runs.items() if strategy != PERFECT)
+def test_who_knows_every_page_is_far_ahead(runs: dict[str, float]) -> None:
+    assert all(runs[PERFECT] > 1.5 * rate for strategy, rate in runs.items() if strategy != PERFECT)
 
 
 @pytest.mark.slow

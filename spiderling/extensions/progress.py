@@ -28,7 +28,7 @@ _BUSY = 0.9  # share of a core from which the main process, which uses no second
 
 
 class Progress(Extension):
-    """Start line, the bottleneck until the first document, a progress line every LOGSTATS_INTERVAL seconds, summary.
+    """Start line, what the first document waits for, a progress line every LOGSTATS_INTERVAL seconds, summary.
 
     The totals also go to Scrapy's stats under ``spiderling/``.
     """
@@ -45,14 +45,16 @@ class Progress(Extension):
         self.repeat(self._tell_waiting, WAITS_S, "the line of what is waited for")
 
     def _tell_waiting(self) -> None:
-        """Tell what limits the speed until the first document; a recrawl may wait for months until one is new."""
+        """Tell what the first document waits for; a recrawl may wait for months until something is new."""
         crawl = self.crawl
-        totals = crawl.frontier.ledger.totals
-        if self._documents_before != totals["documents"] or crawl.frontier.recrawl.is_on:
+        if self._documents_before != crawl.frontier.ledger.totals["documents"] or crawl.frontier.recrawl.is_on:
             self._documents_before = None
         elif not crawl.stopping:
-            pages = count_of(totals["pages"], "page")
-            logger.info("No document yet of %s; bottleneck: %s", pages, self._bottleneck.of(crawl))
+            ledger = crawl.frontier.ledger
+            pages = count_of(ledger.totals["pages"], "page")
+            judged = [f" of {pages}, most often {end.value}" for end, _ in ledger.ends.most_common(1)]
+            said = "".join(judged) if ledger.totals["pages"] else ""
+            logger.info("No document yet%s; waiting for: %s", said, self._bottleneck.awaited(crawl))
 
     def _report(self) -> None:
         crawl = self.crawl
@@ -125,3 +127,22 @@ class Bottleneck:
         if away := crawl.frontier.network_trouble():
             return f"network (hosts fail: {away.rpartition(': ')[2]})"
         return "" if self._shard is None else self._shard.trouble()
+
+    def awaited(self, crawl: Crawl) -> str:
+        """What the first document waits for."""
+        if held := self._why_held(crawl):
+            return held
+        slot = self._crawler.engine.scraper.slot
+        in_text = len(slot.queue) + len(slot.active) if slot is not None else 0
+        intervals = crawl.frontier.intervals
+        notes = {
+            "the interval": f" ({intervals.host_s:g} s between two requests to a host)",
+            "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
+        }
+        awaited = crawl.frontier.awaited(crawl.now())
+        parts = [
+            f"{what} of {count_of(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
+        ]
+        parts += [f"text workers ({count_of(in_text, 'page')})"] if in_text else []
+        parts += ["the archives"] if crawl.archives is not None else []
+        return ", ".join(parts) or "the seeds"

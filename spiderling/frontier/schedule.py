@@ -145,6 +145,16 @@ _MIN = 8
 TURNS = 16  # requests after which a host gives its place to one in the backlog (chosen)
 _LOOKS_PER_STEP = 16  # hosts of the backlog that are looked at in one call, so that none takes long; chosen
 _NOTHING = YieldAccount()
+_PLACE = "a place (SPIDERLING_ACTIVE_HOSTS)"  # what a host in the backlog waits for
+
+
+def _wait_of(host: Host, now: float) -> str:
+    """What *host*, which has a place, waits for at *now*."""
+    if host.in_transit:
+        return host.asking.file.value.rpartition("/")[2] if host.asking is not None else "a page"
+    if host.state is HostState.RESOLVING:
+        return "the address"
+    return "the interval" if host.due > now else "the turn"
 
 
 class Schedule:
@@ -208,6 +218,12 @@ class Schedule:
         self.intervals.begin_anew(now, len(self._hosts) > 0)
         self._hosts.states.set_ready(waiting)
         self._backlog.extend(waiting)
+
+    def awaited(self, now: float) -> Counter[str]:
+        """What the hosts with a place, and those in the backlog, wait for at *now* -> how many do."""
+        found = Counter(_wait_of(host, now) for host in self._hosts.in_memory() if host.active)
+        found[_PLACE] += len(self._backlog)
+        return found
 
     # -- places
 

@@ -10,8 +10,11 @@ from types import SimpleNamespace
 import pytest
 from conftest import crawled, page
 
+from spiderling.base.options import Options
 from spiderling.extensions.progress import Bottleneck
+from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import HostState
+from spiderling.frontier.site_files import FileAnswer
 from webs.web import WebResponse
 
 RULES = WebResponse(200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow:\n" * 20, trickle_s=1.5)
@@ -29,11 +32,37 @@ def test_the_first_document_is_waited_for_aloud_and_then_six_figures_tell_enough
     for text in (result.output, (crawl.directory / "crawl.log").read_text()):
         told = [line.partition("progress")[2].partition(": ")[2] for line in text.splitlines() if "progress" in line]
         waits = [number for number, line in enumerate(told) if line.startswith("No document yet")]
-        assert "No document yet of 0 pages; bottleneck: politeness (hosts wait for their turn)" in told
-        lines = [line.removeprefix("INFO: ") for line in told if "waiting; bottleneck: " in line]
+        assert "No document yet; waiting for: robots.txt of 1 host" in told
+        lines = [line.removeprefix("INFO: ") for line in told if "bottleneck: " in line]
         assert lines and all(LINE.fullmatch(line) for line in lines), lines
-        later = [number for number, line in enumerate(told) if "waiting; bottleneck" in line and " 0 words" not in line]
+        later = [number for number, line in enumerate(told) if "bottleneck" in line and " 0 words" not in line]
         assert max(waits) < min(later, default=len(told)), "the first document ends it"
+
+
+def test_the_frontier_knows_what_its_hosts_wait_for():
+    frontier = Frontier(Options(lang="cs", optouts="tdm-file=ignore,ai-txt=ignore"))
+    frontier.put_seed("http://a.test/", 1000.0)
+    assert +frontier.awaited(1000.0) == {"the address": 1}
+    (name,) = frontier.names_wanted()
+    frontier.resolved(name, ("192.0.2.1",), 300.0, 1000.0)
+    assert +frontier.awaited(1000.0) == {"the turn": 1}
+    fetch = frontier.take(1000.0)
+    assert fetch is not None
+    assert +frontier.awaited(1000.0) == {"robots.txt": 1}
+    frontier.started(fetch, 1000.0)
+    frontier.robots_answered(fetch, FileAnswer(404), 1001.0)
+    assert +frontier.awaited(1001.0) == {"the interval": 1}
+    assert frontier.take(1004.9) is None
+    assert frontier.take(1005.1) is not None
+    assert +frontier.awaited(1000.0) == {"a page": 1}
+    frontier.put_seed("http://b.test/", 1006.0)
+    frontier.resolved(*frontier.names_wanted(), ("192.0.2.1",), 300.0, 1006.0)
+    assert frontier.take(1005.5) is None
+    assert +frontier.awaited(1006.0) == {"a page": 1, "the turn": 1}, "its interval is not what holds it"
+    crowded = Frontier(Options(lang="cs", active_hosts=1))
+    for host in "abc":
+        crowded.put_seed(f"http://{host}.test/", 1000.0)
+    assert +crowded.awaited(1000.0) == {"the address": 1, "a place (SPIDERLING_ACTIVE_HOSTS)": 2}
 
 
 HOSTS = Counter({HostState.READY: 3})
@@ -43,18 +72,17 @@ HOSTS = Counter({HostState.READY: 3})
 def named(monkeypatch):
     """What is named after a minute in which the event loop's thread worked ``cpu_s``."""
 
-    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False,
-              trouble="", shard=None, **holds) -> str:  # fmt: skip
+    def named(cpu_s=5.0, states=HOSTS, *, cleaning=0, is_full=False, archives=None, held=0, is_on=False) -> str:
         scraper = SimpleNamespace(slot=SimpleNamespace(active_size=cleaning, max_active_size=5_000_000))
         engine = SimpleNamespace(scraper=scraper, downloader=SimpleNamespace(needs_backout=lambda: is_full))
         recrawl = SimpleNamespace(is_on=is_on)
         frontier = SimpleNamespace(
-            throttled=lambda now: (held, 3), network_trouble=lambda: trouble, recrawl=recrawl,
+            throttled=lambda now: (held, 3), network_trouble=lambda: "", recrawl=recrawl,
             host_states=SimpleNamespace(hosts_by_state=lambda: states),
         )  # fmt: skip
-        runs = {"is_paused": False, "is_disk_full": False} | holds
+        runs = {"is_paused": False, "is_disk_full": False}
         crawl = SimpleNamespace(archives=archives, frontier=frontier, now=lambda: 1000.0, **runs)
-        bottleneck = Bottleneck(SimpleNamespace(engine=engine), shard)
+        bottleneck = Bottleneck(SimpleNamespace(engine=engine))
         for at in (0, 1):
             monkeypatch.setattr(time, "thread_time", lambda at=at: 100 + at * cpu_s)
             monkeypatch.setattr(time, "monotonic", lambda at=at: 1000 + at * 60.0)
@@ -78,13 +106,34 @@ RETIRED = Counter({HostState.RETIRED: 9})
         ({"cleaning": 4_000_000}, "text workers"), ({"is_full": True}, "connections"),
         ({"states": Counter({HostState.RESOLVING: 4, HostState.READY: 3})}, "DNS"),
         ({"states": RETIRED}, "hosts"), ({"states": RETIRED, "is_on": True}, "recrawl"),
-        # nothing may be asked for at all
-        ({"is_paused": True}, "paused"), ({"is_disk_full": True}, "paused"),
-        ({"trouble": "3 of 3 hosts fail: dns"}, "network"),
-        ({"shard": SimpleNamespace(trouble=lambda: "Redis (it does not answer)")}, "Redis"),
         # archives are read ahead of the workers or not
         ({"archives": SimpleNamespace(is_ahead=True)}, "text workers"), ({"archives": BEHIND}, "reading the archives"),
     ],
 )  # fmt: skip
 def test_the_bottleneck_is_named(named, seen, name):
     assert named(**seen) == name
+
+
+def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
+    slot = SimpleNamespace(queue=[0] * in_text, active=set())
+    engine = SimpleNamespace(scraper=SimpleNamespace(slot=slot))
+    frontier = SimpleNamespace(
+        awaited=lambda now: hosts, network_trouble=lambda: trouble,
+        intervals=SimpleNamespace(host_s=5.0, ip_s=0.5),
+    )  # fmt: skip
+    clock = SimpleNamespace(now=lambda: 1000.0)
+    held = {"is_paused": False, "is_disk_full": False} | held
+    crawl = SimpleNamespace(frontier=frontier, archives=None, now=clock.now, **held)
+    shard = SimpleNamespace(trouble=lambda: "" if may_ask else "Redis (it does not answer)")
+    return Bottleneck(SimpleNamespace(engine=engine), shard).awaited(crawl)
+
+
+def test_what_the_first_document_waits_for():
+    assert awaited({"robots.txt": 3, "the address": 1}) == "robots.txt of 3 hosts, the address of 1 host"
+    assert awaited({"the interval": 2}) == "the interval of 2 hosts (5 s between two requests to a host)"
+    assert awaited({"the turn": 4990}) == "the turn of 4,990 hosts (0.5 s between two requests to an address)"
+    assert awaited({"a page": 0}, in_text=2) == "text workers (2 pages)"
+    assert awaited({}) == "the seeds"
+    assert awaited({"robots.txt": 3}, is_paused=True) == "paused (by control.yaml)"
+    assert awaited({"robots.txt": 3}, trouble="3 of 3 hosts fail: dns") == "network (hosts fail: dns)"
+    assert awaited({"robots.txt": 3}, may_ask=False) == "Redis (it does not answer)"

@@ -24,23 +24,25 @@ def zipped(members: Mapping[str, str | bytes], compression: int = zipfile.ZIP_DE
     return buffer.getvalue()
 
 
-def docx(paragraphs: Sequence[str], extra: str = "") -> bytes:
-    """A paragraph that begins with # is a heading; *extra* is WordprocessingML."""
+def docx(paragraphs: Sequence[str], extra: str = "", **parts: str) -> bytes:
+    """A paragraph that begins with # is a heading; *extra* is WordprocessingML, *parts* are that of other parts."""
     body = "".join(
         f"<w:p>{HEADING if text[:1] == '#' else ''}<w:r><w:t>{escape(text.lstrip('#'))}</w:t></w:r></w:p>"
         for text in paragraphs
     )
     main = f'<?xml version="1.0"?><w:document xmlns:w="{W}"><w:body>{body}{extra}</w:body></w:document>'
-    return zipped({"[Content_Types].xml": "<Types/>", "word/document.xml": main, "docProps/core.xml": CORE})
+    others = {f"word/{name}.xml": f'<w:{name} xmlns:w="{W}">{xml}</w:{name}>' for name, xml in parts.items()}
+    return zipped({"[Content_Types].xml": "<Types/>", "word/document.xml": main, "docProps/core.xml": CORE, **others})
 
 
-def odt(paragraphs: Sequence[str], extra: str = "") -> bytes:
+def odt(paragraphs: Sequence[str], extra: str = "", styles: str = "") -> bytes:
     body = "".join(
         f"<text:h>{escape(text[1:])}</text:h>" if text[:1] == "#" else f"<text:p>{escape(text)}</text:p>"
         for text in paragraphs
     )
     main = f"""<office:document-content xmlns:office="{ODF}:office:1.0" xmlns:text="{ODF}:text:1.0"
-        ><office:body><office:text>{body}{extra}</office:text></office:body></office:document-content>"""
+        xmlns:style="{ODF}:style:1.0" xmlns:svg="{ODF}:svg-compatible:1.0">{styles}
+        <office:body><office:text>{body}{extra}</office:text></office:body></office:document-content>"""
     return zipped({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": main, "meta.xml": CORE})
 
 

@@ -14,7 +14,7 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -54,24 +54,36 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedErro
 """What zipfile raises for archives that are damaged, encrypted, or packed in an unknown way."""
 _FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
 """Pictures and field codes in the output of antiword and catdoc."""
+_NO_WORDS = re.compile(
+    r"""<(\w+)\b[^>]*\b(?:type|role)\s*=\s*["'](?:doc-)?(?:pagebreak|noteref)["'][^>]*"""
+    r"""(?:/>|>\s*(?:<sup[^>]*>)?[^<]{0,20}(?:</sup>)?\s*</\1>)"""
+)
+"""Numbers of printed pages and marks of notes in a book (EPUB Structural Semantics Vocabulary, DPUB-ARIA)."""
 
 
 def from_docx(body: bytes) -> ConvertedDocument:
-    """Office Open XML (ECMA-376): paragraphs of the main part, without deleted text, fall-backs and comments."""
-    return _read_zip(body, "docProps/core.xml", "word/document.xml", _DOCX)
+    """Office Open XML (ECMA-376): text of the main part and notes, without deleted or hidden text and comments."""
+    others = ("word/footnotes.xml", "word/endnotes.xml")
+    return _read_zip(body, "docProps/core.xml", ("word/styles.xml", "word/document.xml", *others), _DOCX)
 
 
 def from_odt(body: bytes) -> ConvertedDocument:
-    """OpenDocument text (ISO/IEC 26300): paragraphs and headings, without deleted text and annotations."""
-    return _read_zip(body, "meta.xml", "content.xml", _ODT)
+    """OpenDocument text (ISO/IEC 26300): paragraphs and headings, without deleted and hidden text and annotations."""
+    return _read_zip(body, "meta.xml", ("styles.xml", "content.xml"), _ODT)
 
 
-def _read_zip(body: bytes, properties: str, text: str, kinds: Mapping[str, str]) -> ConvertedDocument:
-    """The document in an archive with the XML members *properties* and *text*; *kinds* as _DOCX and _ODT."""
+def _read_zip(body: bytes, properties: str, parts: Sequence[str], kinds: Mapping[str, str]) -> ConvertedDocument:
+    """The document in an archive; *properties* and *parts* are XML members, of which the second part must be there.
+
+    *kinds* as _DOCX and _ODT.
+    """
     archive = _Archive(body)
     document = ConvertedDocument()
     _properties(document, archive, properties)
-    _run(archive, text, _Words(document, kinds))
+    words = _Words(document, kinds)
+    for part in parts:
+        if part == parts[1] or part in archive.names:
+            _run(archive, part, words)
     return document
 
 
@@ -90,7 +102,8 @@ def from_epub(body: bytes) -> ConvertedDocument:
     for href in spine[:MAX_CHAPTERS]:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(href)))
         with contextlib.suppress(DocumentError):
-            chapter = parse(b"".join(archive.pieces(name)).decode("utf-8", "replace"))
+            html = b"".join(archive.pieces(name)).decode("utf-8", "replace")
+            chapter = parse(_NO_WORDS.sub("", html))
             room = MAX_BLOCKS - len(document.blocks)
             document.blocks += [Block(*block[:3]) for block in chapter.blocks[:room]]  # a book has no tree of elements
     return document
@@ -113,6 +126,7 @@ class _Archive:
         except _BROKEN as error:
             raise DocumentError(f"not a zip archive: {error}") from None
         self._left = MAX_INFLATED_BYTES
+        self.names = frozenset(self._zip.namelist())
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """The pieces of the member *name* up to a damage; raises DocumentError if it is missing, or at the limit."""
@@ -131,19 +145,36 @@ class _Archive:
 
 _DOCX = {
     "p": "block",
+    "r": "run",
     "t": "text",
-    **dict.fromkeys(("tab", "br", "cr"), "space"),
-    **dict.fromkeys(("del", "moveFrom", "Fallback"), "dead"),
+    **dict.fromkeys(("tab", "ptab", "br", "cr"), "space"),
+    "noBreakHyphen": "hyphen",
+    "vanish": "hides",
+    "style": "named",
+    "rStyle": "look",
+    **dict.fromkeys(("del", "moveFrom", "Fallback", "rt", "rPrChange", "pPrChange"), "dead"),
     **dict.fromkeys(("pStyle", "outlineLvl"), "style"),
+    "framePr": "frame",
 }
 _ODT = {
     "p": "block",
     "h": "heading",
     **dict.fromkeys(("s", "tab", "line-break"), "space"),
-    **dict.fromkeys(("tracked-changes", "annotation", "forms", "note-citation"), "dead"),
+    **dict.fromkeys(("tracked-changes", "annotation", "forms", "note-citation", "ruby-text", "title", "desc"), "dead"),
+    **dict.fromkeys(("hidden-text", "master-styles"), "dead"),
+    "style": "named",
+    "text-properties": "properties",
 }
-"""Local name of an element -> its kind.  If any name has the kind 'text', only text inside such elements counts.  The
-``val`` of an element of the kind 'style' names the style or outline level of the block around it."""
+"""Local name of an element -> its kind.
+
+text: if any name has this kind, only text inside such elements counts
+style: its ``val`` names the style or outline level of the block around it
+run: text of one look; look: its ``val`` names the style of the run
+hides: the run around it, or what has the style around it, is hidden, unless its ``val`` says no
+frame: the block around it may be an initial, the first letter of the next block
+named, properties: a style, and whether it hides what names it
+"""
+_NO = ("0", "false", "off")  # values of an element of Word by which it does not apply
 _HEADING_STYLE = re.compile(r"heading|title|^[0-8]$", re.IGNORECASE)
 
 
@@ -154,30 +185,80 @@ class _Target:
         raise DocumentError("it declares a document type")
 
 
+@dataclass(slots=True)
+class _Open:
+    """A block that has begun."""
+
+    parts: list[str]
+    is_heading: bool
+    is_initial: bool = False
+
+
+def _attribute(attributes: Mapping[str, str], name: str) -> str:
+    """The attribute with this local name, '' if there is none."""
+    return next((value for key, value in attributes.items() if key.rpartition("}")[2] == name), "")
+
+
 class _Words(_Target):
-    """Target of an XML parser: adds blocks to *document*.  They may stand inside one another (notes, frames)."""
+    """Target of an XML parser: adds blocks to *document*; what stands inside of one (notes, frames) comes behind it."""
 
     def __init__(self, document: ConvertedDocument, kinds: Mapping[str, str]) -> None:
         self._document = document
         self._kinds = kinds
-        self._open: list[tuple[list[str], bool]] = []
+        self._open: list[_Open] = []
+        self._closed: list[_Open] = []  # blocks inside the open ones, which come behind them
         self._is_text = "text" not in kinds.values()
         self._dead = 0
+        self._in_run = False
+        self._is_hidden = False
+        self._initial = ""
+        self._style = ""
+        self._hiding: set[str] = set()  # styles that hide
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         kind = self._kinds.get(tag.rpartition("}")[2])
-        if self._dead or kind == "dead":
+        if self._dead or kind == "dead" or (kind != "properties" and self._is_out(attributes)):
             self._dead += 1
         elif kind in ("block", "heading") and tag.startswith("{"):
-            self._open.append(([], kind == "heading"))
+            self._open.append(_Open([], kind == "heading"))
         elif kind == "text":
             self._is_text = True
-        elif kind == "space" and self._open:
-            self._open[-1][0].append(" ")
-        elif kind == "style" and self._open:
-            style = next((value for key, value in attributes.items() if key.endswith("}val")), "")
-            parts, heading = self._open[-1]
-            self._open[-1] = parts, heading or bool(_HEADING_STYLE.search(style))
+        elif kind == "run":
+            self._in_run = True
+        elif kind == "named":
+            self._style = _attribute(attributes, "styleId") or _attribute(attributes, "name")
+        elif kind == "hides" and _attribute(attributes, "val") not in _NO:
+            self._hide()
+        elif kind == "properties" and _attribute(attributes, "display") == "none":
+            self._hiding.add(self._style)
+        elif kind == "look":
+            self._is_hidden = _attribute(attributes, "val") in self._hiding
+        elif kind and self._open:
+            self._mark(kind, attributes)
+
+    def _is_out(self, attributes: Mapping[str, str]) -> bool:
+        """Whether an element of OpenDocument is hidden, by itself or by its style."""
+        return any(
+            value in self._hiding if key.endswith("}style-name") else value == "none" and key.endswith("}display")
+            for key, value in attributes.items()
+        )
+
+    def _hide(self) -> None:
+        """Hide the run, or all that has the style; in a paragraph's properties it means the mark at its end."""
+        if self._in_run:
+            self._is_hidden = True
+        elif not self._open:
+            self._hiding.add(self._style)
+
+    def _mark(self, kind: str, attributes: Mapping[str, str]) -> None:
+        """An element of *kind* inside the innermost open block."""
+        block = self._open[-1]
+        if kind in ("space", "hyphen") and not self._is_hidden:
+            block.parts.append(" " if kind == "space" else "-")
+        elif kind == "style":
+            block.is_heading = block.is_heading or bool(_HEADING_STYLE.search(_attribute(attributes, "val")))
+        elif kind == "frame":
+            block.is_initial = _attribute(attributes, "dropCap") in ("drop", "margin")
 
     def end(self, tag: str) -> None:
         if self._dead:
@@ -188,19 +269,29 @@ class _Words(_Target):
             self._end_block()
         elif kind == "text":
             self._is_text = False
+        elif kind == "run":
+            self._in_run = self._is_hidden = False
 
     def _end_block(self) -> None:
-        parts, heading = self._open.pop()
-        self._document.add_block("".join(parts), heading)
+        self._closed.append(self._open.pop())
+        if self._open:
+            return
+        for block in (self._closed.pop(), *self._closed):
+            text = self._initial + "".join(block.parts)
+            self._initial = text if block.is_initial else ""
+            if not block.is_initial:
+                self._document.add_block(text, block.is_heading)
+        self._closed.clear()
 
     def data(self, text: str) -> None:
-        if self._open and self._is_text and not self._dead:
-            self._open[-1][0].append(text)
+        if self._open and self._is_text and not self._dead and not self._is_hidden:
+            self._open[-1].parts.append(text)
 
     def close(self) -> None:
         """Part of the parser's protocol.  The file may end inside a paragraph."""
         while self._open:
             self._end_block()
+        self._dead = 0
 
 
 class _Elements(_Target):

@@ -51,7 +51,7 @@ def test_what_is_text_in_docx():
     box = f"<w:p><w:r><w:t>vně</w:t><w:pict><w:txbxContent>{inner}</w:txbxContent></w:pict></w:r></w:p>"
     outline = "<w:p><w:pPr><w:outlineLvl w:val='1'/></w:pPr><w:r><w:t>oddíl</w:t></w:r></w:p>"
     found = convert("docx", made.docx([], run + deleted + code + box + outline))
-    assert [text for text, _ in found] == ["jedna dvě tři", "nové", "strana", "uvnitř", "vně", "oddíl"]
+    assert [text for text, _ in found] == ["jedna dvě tři", "nové", "strana", "vně", "uvnitř", "oddíl"]
     assert [heading for _, heading in found] == [False] * 5 + [True]
 
 
@@ -60,7 +60,84 @@ def test_what_is_text_in_odt():
       <text:tracked-changes><text:p>pryč</text:p></text:tracked-changes>
       <text:p>věta<text:note><text:note-citation>1</text:note-citation><text:p>poznámka</text:p>
       </text:note> dál</text:p>"""
-    assert [text for text, _ in convert("odt", made.odt([], extra))] == ["a b c de", "poznámka", "věta dál"]
+    assert [text for text, _ in convert("odt", made.odt([], extra))] == ["a b c de", "věta dál", "poznámka"]
+
+
+def run(text: str, properties: str = "") -> str:
+    return f"<w:r><w:rPr>{properties}</w:rPr>{text}</w:r>"
+
+
+def t(text: str) -> str:
+    return f"<w:t xml:space='preserve'>{text}</w:t>"
+
+
+HIDING = """<w:style w:styleId='Skryto'><w:rPr><w:vanish/></w:rPr></w:style><w:style w:styleId='Silne'/>"""
+NOTES = f"""<w:footnote w:type='separator'><w:p><w:r><w:separator/></w:r></w:p></w:footnote>
+<w:footnote><w:p><w:r><w:footnoteRef/></w:r>{run(t("Pozn"), "<w:b/>")}{run(t("ámka."))}</w:p></w:footnote>"""
+BEFORE, AFTER = t("Rakousko"), t("Uhersko")
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "texts"),
+    [
+        (run(f"{BEFORE}<w:noBreakHyphen/>{AFTER}"), ["Rakousko-Uhersko"]),
+        (run(f"{BEFORE}<w:softHyphen/>{AFTER}"), ["RakouskoUhersko"]),
+        (run(f"{BEFORE}<w:ptab/>{AFTER}"), ["Rakousko Uhersko"]),
+        (run(BEFORE) + run(f"<w:noBreakHyphen/>{AFTER}", "<w:vanish/>"), ["Rakousko"]),
+        (run(BEFORE, "<w:vanish w:val='0'/>") + run(AFTER, "<w:vanish w:val='true'/>"), ["Rakousko"]),
+        (run(BEFORE, "<w:rStyle w:val='Silne'/>") + run(AFTER, "<w:rStyle w:val='Skryto'/>"), ["Rakousko"]),
+        (run(BEFORE, "<w:webHidden/>") + run(AFTER, "<w:rPrChange><w:rPr><w:vanish/></w:rPr></w:rPrChange>"),
+         ["RakouskoUhersko"]),
+        ("<w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>" + run(BEFORE), ["Rakousko"]),
+        (f"<w:moveFrom>{run(BEFORE)}</w:moveFrom><w:moveTo>{run(AFTER)}</w:moveTo>", ["Uhersko"]),
+        (f"<w:del>{run('<w:delText>Malé</w:delText>')}</w:del><w:ins>{run(BEFORE)}</w:ins>", ["Rakousko"]),
+        (f"<w:sdt><w:sdtPr/><w:sdtContent>{run(BEFORE)}</w:sdtContent></w:sdt><w:hyperlink>{run(AFTER)}</w:hyperlink>",
+         ["RakouskoUhersko"]),
+        (f"<w:smartTag><w:smartTag>{run(BEFORE)}</w:smartTag></w:smartTag><w:fldSimple>{run(AFTER)}</w:fldSimple>",
+         ["RakouskoUhersko"]),
+        (f"<w:r><w:ruby><w:rt>{run(t('čti'))}</w:rt><w:rubyBase>{run(BEFORE)}</w:rubyBase></w:ruby></w:r>",
+         ["Rakousko"]),
+        ("<w:pPr><w:framePr w:dropCap='drop'/></w:pPr>" + run(t("R")) + f"</w:p><w:p>{run(t('akousko'))}",
+         ["Rakousko"]),
+        ("<w:pPr><w:framePr w:w='9'/></w:pPr>" + run(t("R")) + f"</w:p><w:p>{run(t('akousko'))}", ["R", "akousko"]),
+    ],
+)  # fmt: skip
+def test_what_word_hides_moves_and_writes_in_its_own_way(paragraph, texts):
+    body = made.docx([], f"<w:p>{paragraph}</w:p><w:p>{run(t('Dál.'))}</w:p>", styles=HIDING, footnotes=NOTES)
+    assert [text for text, _ in convert("docx", body)] == [*texts, "Dál.", "Poznámka."]
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "texts"),
+    [
+        ("<text:p>a<text:span text:style-name='T2'>b</text:span><text:span text:style-name='T1'>c</text:span></text:p>",
+         ["ab"]),
+        ("<text:p text:style-name='T1'>a</text:p><text:p>b</text:p>", ["b"]),
+        ("<text:section text:display='none'><text:p>a</text:p></text:section><text:p>b</text:p>", ["b"]),
+        ("<text:p>a<text:hidden-text>b</text:hidden-text>‑c</text:p>", ["a‑c"]),
+        ("<text:p><text:ruby><text:ruby-base>a</text:ruby-base><text:ruby-text>b</text:ruby-text></text:ruby></text:p>",
+         ["a"]),
+        ("<text:p>a<svg:desc>b</svg:desc><svg:title>c</svg:title>d</text:p>", ["ad"]),
+    ],
+)  # fmt: skip
+def test_what_opendocument_hides(paragraph, texts):
+    styles = """<style:style style:name="T1"><style:text-properties text:display="none"/></style:style>
+      <style:style style:name="T2"><style:text-properties/></style:style>"""
+    assert [text for text, _ in convert("odt", made.odt([], paragraph, styles))] == texts
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ('<p>a<span epub:type="pagebreak" id="p12">12</span> b', "a b"),
+        ('<p>a <span role="doc-pagebreak" id="p12"/>b</p>', "a b"),
+        ('<p>a<a epub:type="noteref" href="#n"><sup>1</sup></a> b', "a b"),
+        ("<p>a<a href='#n' role='doc-noteref'>*</a> b", "a b"),
+        ("<html><head><title/></head><body><p>a­b</p></body></html>", "ab"),
+    ],
+)
+def test_numbers_of_pages_and_marks_of_notes_in_a_book(html, text):
+    assert [text for text, _ in convert("epub", made.epub([html]))] == [text]
 
 
 def test_epub_chapters_come_in_the_order_of_the_spine():

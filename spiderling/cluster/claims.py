@@ -212,11 +212,14 @@ class Claim:
             raise JobdirError(
                 f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
             )
-        until = elapsed_s() + PATIENCE_S
         patience = Retry(ConstantBackoff(BEAT_S), round(PATIENCE_S / BEAT_S), (RedisError,))
+        first_refusal_at: float | None = None
 
         def may_try_again(error: Exception) -> bool:
-            return may_pass(error) and elapsed_s() < until
+            nonlocal first_refusal_at
+            if first_refusal_at is None:  # what came before was no waiting for Redis
+                first_refusal_at = elapsed_s()
+            return may_pass(error) and elapsed_s() < first_refusal_at + PATIENCE_S
 
         try:
             patience.call_with_retry(self._take, self._note_refused, may_try_again, with_failure_count=True)

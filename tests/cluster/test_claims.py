@@ -6,6 +6,7 @@ import fcntl
 import json
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -133,14 +134,20 @@ def test_a_redis_that_takes_nothing_for_now_is_waited_for_but_not_for_ever(
     def make(state) -> None:
         state(server) if callable(state) else server.command(*state)
 
-    monkeypatch.setattr(claims, "PATIENCE_S", 0.5)
+    def found_late(*arguments):
+        time.sleep(0.2)  # longer than its patience, which counts from Redis' first refusal
+        return find_languages(*arguments)
+
+    find_languages = claims.languages.find_languages
+    monkeypatch.setattr(claims.languages, "find_languages", found_late)
+    monkeypatch.setattr(claims, "PATIENCE_S", 0.1)
     make(ill)
     mended = threading.Timer(0.5, make, [well])
     try:
         with pytest.raises(BadInput, match="cannot be used"):
             claimed(server, tmp_path / "cs")
         assert len(caplog.messages) == 1 and "takes nothing (" in caplog.messages[0]
-        assert "waiting 0.5 s for it" in caplog.messages[0]
+        assert "waiting 0.1 s for it" in caplog.messages[0]
         monkeypatch.setattr(claims, "PATIENCE_S", 240.0)
         mended.start()
         assert claimed(server, tmp_path / "cs").shard == 0

@@ -132,11 +132,13 @@ def _wants_links(crawl: Crawl) -> bool:
 
 
 def check_text(page: Page) -> None:
-    """Raise DropPage(UNDECODABLE, NEEDS_SCRIPT or BOILERPLATE_ONLY) for a page without running text."""
+    """Raise DropPage(UNDECODABLE, NEEDS_SCRIPT, SCANNED or BOILERPLATE_ONLY) for a page without running text."""
     if page.encoding_detected is None:
         raise DropPage(Reason.UNDECODABLE)
     if page.needs_script:
         raise DropPage(Reason.NEEDS_SCRIPT)
+    if page.file_type != "html" and not page.paragraphs:
+        raise DropPage(Reason.SCANNED)
     if not page.has_text:
         raise DropPage(Reason.BOILERPLATE_ONLY)
 

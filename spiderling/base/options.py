@@ -143,7 +143,7 @@ class Options:
     # limits of one response
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
     documents: str = _option(
-        "",
+        "pdf,docx,odt,epub",
         "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
     )
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)

@@ -88,6 +88,7 @@ class Reason(Enum):
     UNDECODABLE = ("undecodable", "the bytes could not be decoded to text")
     WORKER_CRASH = ("worker-crash", "the page killed or hung a text worker")
     BOILERPLATE_ONLY = ("boilerplate-only", "no paragraph of running text")
+    SCANNED = ("scanned", "a document without text, such as pictures of pages")
     NEEDS_SCRIPT = ("needs-script", "the page shows no text until a script has filled it, which is not run here")
     WRONG_LANGUAGE = ("wrong-language", "not in an accepted language")
     BAD_QUALITY = (

@@ -26,6 +26,7 @@ from array import array
 
 import xxhash
 
+from spiderling.base import media_types
 from spiderling.base.option_values import parse_traps
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -35,7 +36,9 @@ from spiderling.frontier.hosts import Host, HostState
 from spiderling.frontier.storage.host_table import HostTable
 
 _REPEATS = frozenset({Reason.DUPLICATE, Reason.NEAR_DUPLICATE, Reason.SOFT_NOT_FOUND})
-_WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.NEEDS_SCRIPT, Reason.BAD_QUALITY})
+_WITHOUT_TEXT = frozenset({Reason.BOILERPLATE_ONLY, Reason.SCANNED, Reason.NEEDS_SCRIPT, Reason.BAD_QUALITY})
+_LEAST_YIELD = 0.005  # share of kept bytes that pays for the bytes of documents; chosen: what a host of 100 pages gives
+_DOCUMENT_BYTES = 1_000_000  # bytes of documents without yield that count as a fruitless page; chosen
 _NOVELTY = 2  # fruitless pages that one with something new outweighs; chosen
 _WIDE = 2  # factor on ``pages`` for sections that many pages share: a directory, a parameter on any path; chosen
 _DOUBTFUL = 3  # the count of fruitless pages from which on a link into the section is not promising (chosen)
@@ -55,6 +58,8 @@ _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 def sections_of(path: str) -> dict[str, int]:
     """Section -> factor on ``pages``, for each section of a path with query."""
     address, _, query = path.partition("?")
+    if kind := media_types.of_path(address):
+        return {f"*.{kind}": 1}
     masked = _DIGITS.sub("0", address)
     if query:
         names = [part.partition("=")[0] for part in query.split("&", _MAX_PARAMETERS)[:_MAX_PARAMETERS]]
@@ -75,10 +80,10 @@ class Counts:
         slot = key & self._mask
         return self._counts[slot] if self._keys[slot] == key else 0
 
-    def increment(self, key: int) -> int:
-        """Count *key* once more; returns how often by now (65,535 at most)."""
+    def increment(self, key: int, by: int = 1) -> int:
+        """Count *key* once more, or *by* times; returns how often by now (65,535 at most)."""
         slot = key & self._mask
-        number = min(self._counts[slot] + 1, 65535) if self._keys[slot] == key else 1
+        number = min((self._counts[slot] if self._keys[slot] == key else 0) + by, 65535)
         self._keys[slot] = key
         self._counts[slot] = number
         return number
@@ -103,8 +108,19 @@ class Visit:
         self.fruitless = not self.fruitful and (outcome.reason in _REPEATS or alike > 1 or is_bare)
         """A page is neither fruitful nor fruitless if it says something new and is not kept, or if it failed."""
         self.is_new = alike == 1
+        unpaid = max(outcome.body_bytes, outcome.wire_bytes) - outcome.kept_bytes / _LEAST_YIELD
+        self._unpaid = int(unpaid / _DOCUMENT_BYTES) if media_types.of_path(path.partition("?")[0]) else None
         self.sections = sections_of(path)
         self._traps = traps
+
+    @property
+    def weight(self) -> int:
+        """What the page adds to the count of its sections: a document by its bytes, since it may be large."""
+        if self._unpaid is not None:
+            return max(self._unpaid, 1) if self.fruitless else self._unpaid
+        if self.fruitful:
+            return -65535
+        return 1 if self.fruitless else -_NOVELTY * self.is_new
 
     def refuses(self, name: str) -> bool:
         """Whether links to the host *name* are refused: those of a copy to its own registrable domain."""
@@ -197,9 +213,10 @@ class Traps:
         """Count *visit*, which has seen all its links; returns a host that turns out to be a mirror, or None."""
         for section, factor in visit.sections.items():
             key = _key(visit.host.name, section)
-            if visit.fruitful or not visit.fruitless:
-                self._fruitless.lower(key, 65535 if visit.fruitful else _NOVELTY * visit.is_new)
-            elif self._fruitless.increment(key) >= self._limits.pages * factor and self._limits.pages:
+            weight = visit.weight
+            if weight <= 0:
+                self._fruitless.lower(key, -weight)
+            elif self._fruitless.increment(key, weight) >= self._limits.pages * factor and self._limits.pages:
                 self._close(visit.host.id, _key(section))
         return self._mirror_of(visit) if visit.text_key and self._limits.mirror and visit.path != "/" else None
 

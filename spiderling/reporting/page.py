@@ -72,6 +72,7 @@ _CAUSES = {
     "SPIDERLING_MAX_DISTANCE spare them",
     Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
     "leaves hosts of nothing else sooner",
+    Reason.SCANNED: "documents without text, such as scanned pages: no characters are recognised here",
     Reason.NEEDS_SCRIPT: "pages that only a browser fills: no script is run here; their sitemaps and "
     "feeds may name pages that hold text",
     Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "

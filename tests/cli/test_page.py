@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import made_documents as made
 import pytest
 from conftest import NETWORK, document, flags, paragraphs, scrapy
 
@@ -75,6 +76,8 @@ def test_page_from_a_file(tmp_path):
     [
         (b"", Reason.BOILERPLATE_ONLY),
         (b"<p>Kontakt</p>", Reason.BOILERPLATE_ONLY),
+        (made.docx([""]), Reason.SCANNED),
+        (made.docx(["Kontakt"]), Reason.BOILERPLATE_ONLY),
         (f"<p>{ENGLISH * 5}</p>".encode(), Reason.WRONG_LANGUAGE),
         (f"<p>{paragraphs(0, 1, 1)[0]}</p>".encode(), Reason.BAD_QUALITY),
     ],

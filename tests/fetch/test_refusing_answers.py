@@ -56,7 +56,7 @@ async def test_documents_that_are_wanted_pass_the_judgement_with_a_limit_of_thei
         (b"Content-Type: application/octet-stream\r\n", Reason.NOT_TEXT, DOCUMENTS),
         (ODT + b"Content-Length: 100001\r\n", Reason.TOO_BIG, DOCUMENTS),
         (b"Content-Type: text/html\r\nContent-Length: 10001\r\n", Reason.TOO_BIG, DOCUMENTS),
-        (ODT, Reason.NOT_TEXT, {}),
+        (ODT, Reason.NOT_TEXT, {"DOCUMENTS": ""}),
     ],
 )
 async def test_other_documents_and_too_large_ones_do_not(monkeypatch, line, reason, documents):

@@ -14,6 +14,7 @@ from spiderling.frontier.admission import Scope
 from spiderling.frontier.strategy import LinkingPage
 
 DOCUMENT_URLS = {kind: f"http://a.cz/x.{kind}?a=b.html" for kind in ("pdf", "docx", "odt", "epub", "doc", "rtf", "ps")}
+EXTERNAL = [DOCUMENT_URLS[kind] for kind in ("doc", "rtf", "ps")]
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,9 @@ DOCUMENT_URLS = {kind: f"http://a.cz/x.{kind}?a=b.html" for kind in ("pdf", "doc
         ({"tlds": ".cz, COM"}, None, "http://a.cz/ http://a.cz/x.php?file=a.jpg http://a.com/ http://a.cz:8080/x.html"),
         ({"tlds": ".cz, COM"}, Reason.OUT_OF_SCOPE, "http://a.de/ http://10.1.2.3/ http://[2001:db8::1]/"),
         ({}, None, "http://a.de/ http://[::1]/ http://localhost/"),
-        ({}, Reason.OUT_OF_SCOPE, f"http://a.cz/X.JPEG?size=1 {' '.join(DOCUMENT_URLS.values())}"),
+        ({}, Reason.OUT_OF_SCOPE, f"http://a.cz/X.JPEG?size=1 {' '.join(EXTERNAL)}"),
+        ({}, None, " ".join(url for url in DOCUMENT_URLS.values() if url not in EXTERNAL)),
+        ({"documents": ""}, Reason.OUT_OF_SCOPE, " ".join(DOCUMENT_URLS.values())),
         ({"documents": "docx,PS,epub"}, None, " ".join(DOCUMENT_URLS[kind] for kind in ("docx", "ps", "epub"))),
         ({"documents": "pdf"}, None, DOCUMENT_URLS["pdf"]),
         ({"documents": "pdf"}, Reason.OUT_OF_SCOPE, " ".join(DOCUMENT_URLS[kind] for kind in ("docx", "odt", "doc"))),

@@ -196,12 +196,54 @@ def test_subclass_and_seeds_are_not_judged() -> None:
     assert [url[-8:] for url in crawl.fetched()[-2:]] == ["1999/1/1", "1999/1/2"]
 
 
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("document", "least", "most"),
+    [
+        (Answer(body_bytes=5 * MB, kept_bytes=0, reason=Reason.SCANNED), 4, 6),
+        (Answer(body_bytes=100, kept_bytes=0, reason=Reason.SCANNED), 20, 22),
+        (Answer(body_bytes=5 * MB, kept_bytes=0, reason=Reason.WRONG_LANGUAGE), 4, 6),
+        (Answer(body_bytes=5 * MB, kept_bytes=10_000), 6, 9),
+        (Answer(body_bytes=5 * MB, kept_bytes=30_000), 100, 100),
+        (Answer(body_bytes=100, kept_bytes=0, status=404), 100, 100),
+        (Answer(body_bytes=9_000, kept_bytes=0, reason=Reason.WRONG_LANGUAGE), 100, 100),
+    ],
+)
+def test_documents_are_fetched_while_they_give_something_for_their_bytes(
+    document: Answer, least: int, most: int
+) -> None:
+    """Pages of the host go on, and so do documents of other kinds."""
+    links = [f"http://a.cz/d{number}/{number}" for number in range(100)]
+    files = [f"http://a.cz/{letter}/{number}.pdf?v=1" for number in range(50) for letter in "xy"]
+    pages = {link: page() for link in links} | dict.fromkeys(files, document) | {"http://a.cz/a.docx": page()}
+    web = {"http://a.cz/": page(*files, *links, "http://a.cz/a.docx"), **pages}
+    crawl = VirtualCrawl(web, yield_profile="off", host_interval_s=1.0).run("http://a.cz/")
+    fetched = crawl.fetched()
+    assert least <= sum(".pdf" in url for url in fetched) <= most
+    assert {*links, "http://a.cz/a.docx"} <= set(fetched)
+
+
+def test_good_documents_pay_for_scans() -> None:
+    read = Read()
+    host = read.host("a.cz")
+    for number in range(100):
+        for size, kept in ((3 * MB, 0), (3 * MB, 40_000)):
+            reason = Reason.KEPT if kept else Reason.SCANNED
+            outcome = Outcome(1, "", reason, body_bytes=size, kept_bytes=kept)
+            visit = read.traps.visit(host, f"/{number}.pdf", outcome)
+            assert visit is not None
+            read.traps.leave(visit)
+    assert read.traps.refusal(host.id, "a.cz", "/1.pdf") is None
+
+
 @pytest.mark.parametrize(
     ("path", "sections"),
     [
         ("/", {"/*": 2}), ("/a/b", {"/a/*": 2}), ("/a/12/b7.html", {"/a/0/b0.html": 1, "/a/0/*": 2}),
         ("/2026/11/", {"/0/0/": 1, "/0/0/*": 2}), ("/a7?b=1&c", {"/a0?b": 1, "/a0?c": 1, "?b": 2, "?c": 2}),
-        ("/a?b=1&b=2&", {"/a?b": 1, "?b": 2, "/a?": 1, "?": 2}),
+        ("/a/b.PDF?c=1", {"*.pdf": 1}), ("/a?b=1&b=2&", {"/a?b": 1, "?b": 2, "/a?": 1, "?": 2}),
     ],
 )  # fmt: skip
 def test_sections(path: str, sections: dict[str, int]) -> None:

@@ -19,6 +19,7 @@ import pypdfium2
 import pypdfium2.raw as pdfium
 
 from spiderling.text.documents import ConvertedDocument, DocumentError
+from spiderling.text.encoding.mending import LOST, MAX_BAD_SHARE
 from spiderling.text.html.blocks import MAX_BLOCKS, normal_form, rejoined
 from spiderling.text.html.metadata import MAX_META_CHARS
 from spiderling.text.layout import INITIAL, LINE_HYPHEN, PIECE_GAP, Row, TextLine, line_of, regions, rows_of
@@ -27,6 +28,8 @@ MAX_PAGES = 3000  # pages that are read of one file; chosen
 MAX_PAGE_CHARS = 200_000  # characters that are read of one page; chosen
 _WORD = re.compile(rf"[^\s{LINE_HYPHEN}]+{LINE_HYPHEN}?")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")  # characters that PDFium counts as two
+_LOST_LETTER = re.compile(r"(?<=[^\W\d_])[\0-\x08\x0e-\x1f]|[\0-\x08\x0e-\x1f](?=[^\W\d_])")
+"""What PDFium gives for a glyph in a word, mostly a ligature, for which its font has no character: its number."""
 _PAD = "\uffff"  # the second of the two; the normal form drops it
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
@@ -48,7 +51,11 @@ _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
 
 
 def convert(body: bytes) -> ConvertedDocument:
-    """The text of a PDF; raises DocumentError for what PDFium cannot open (broken, or with a password)."""
+    """The text of a PDF.
+
+    Raises DocumentError for what PDFium cannot open (broken, or with a password), and for words without many of their
+    letters.
+    """
     try:
         pdf = pypdfium2.PdfDocument(body)
     except pypdfium2.PdfiumError as error:
@@ -68,6 +75,9 @@ def convert(body: bytes) -> ConvertedDocument:
         document.add_block(text, heading)
         if len(document.blocks) >= MAX_BLOCKS:
             break
+    texts = [block.text for block in document.blocks]
+    if sum(text.count(LOST) for text in texts) > MAX_BAD_SHARE * sum(map(len, texts)):
+        raise DocumentError("its fonts lack characters for letters")
     return document
 
 
@@ -93,7 +103,7 @@ def _rows(pdf: pypdfium2.PdfDocument, index: int) -> list[Row]:
         text = found.get_text_range(0, min(found.count_chars(), MAX_PAGE_CHARS))
     except pypdfium2.PdfiumError:
         return []
-    text = _BEYOND.sub(lambda char: char[0] + _PAD, text)
+    text = _BEYOND.sub(lambda char: char[0] + _PAD, _LOST_LETTER.sub(LOST, text))
     words = list(_words(found, text))
     found.close()
     page.close()

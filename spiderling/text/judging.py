@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from spiderling.base.option_values import CELL, CODE, COMMENT, HEADING, NOTICE, TEASER, TEXT
 from spiderling.text.boilerplate.features import NOTHING_DECLARED, Declared
 from spiderling.text.boilerplate.model import bundled
-from spiderling.text.boilerplate.rules import GOOD, JustextRules, choose, classify, length_scale, rules_for, stock
+from spiderling.text.boilerplate.rules import BAD, GOOD, JustextRules, choose, classify, length_scale, rules_for, stock
 from spiderling.text.declared import WEIGHT, declared_language, lswc_language
 from spiderling.text.html.blocks import Block, named_tuples
 from spiderling.text.html.zones import BITS, Inherited
@@ -38,6 +38,8 @@ _CELL_CHARS = 50  # most characters of a cell without a sentence; chosen
 _NOTICE_CHARS = 600  # most characters of a notice; chosen
 _PART = 0.3  # most of a page's text that its teasers or notices may make up; chosen
 _LINKED = 0.8  # share of characters inside links from which a paragraph leads to other pages; chosen
+_INITIAL_TAGS = ("", "div", "p", "center")  # of an initial, and of the paragraph that it begins
+_MIN_INITIALLED = 40  # least characters of that paragraph; chosen: entries of an index are shorter
 _STOPS = ".!?…。！？।॥؟۔።։:"
 _NOTICE = re.compile(
     r"\b(?:enable|activate|turn on|allow|require|aktivier|activ|habilit|włącz|zapn|povol|включ)\w*\b.{0,40}java ?script"
@@ -49,6 +51,21 @@ _NOTICE = re.compile(
 )
 _NOTICE_WORDS = ("avascript", "avaScript", "ookie", " to reply", " to post", " to comment", " to vote", "owered by")
 """One of these stands in each text that _NOTICE matches."""
+
+
+def initials(blocks: Sequence[Block]) -> list[int]:
+    """The places of blocks that are initials: capitals in boxes of their own, which begin the first word of the next.
+
+    Where the next block begins with the same letter, the two are heading and entry of an index.
+    """
+    capitals = [place for place, block in enumerate(blocks[:-1]) if len(block.text) == 1 and block.text.isupper()]
+    return [place for place in capitals if _goes_on(blocks[place], blocks[place + 1])]
+
+
+def _goes_on(initial: Block, block: Block) -> bool:
+    first = block.text[0]
+    is_word = first.islower() and first != initial.text.lower() and len(block.text) >= _MIN_INITIALLED
+    return is_word and initial.tag in _INITIAL_TAGS and block.tag in _INITIAL_TAGS
 
 
 def kinds(blocks: Sequence[Block], tree: Inherited, good: Sequence[int]) -> list[str]:
@@ -139,6 +156,11 @@ class Judge:
         self, html: str, blocks: list[Block], tree: Inherited, declared: Declared = NOTHING_DECLARED
     ) -> list[float] | None:
         """Set paragraphs, languages and signals; returns the blocks' probabilities in the learned mode, else None."""
+        capitals = initials(blocks) if self._options.boilerplate != "justext-stock" else []
+        if capitals:
+            blocks = blocks.copy()
+            for place in capitals:
+                blocks[place + 1] = blocks[place + 1]._replace(text=blocks[place].text + blocks[place + 1].text)
         self._identify(blocks)
         scores = None
         if self._options.boilerplate == "learned":
@@ -147,6 +169,8 @@ class Judge:
             classes = choose(blocks, scores, self._options.block_threshold)
         else:
             blocks, classes = self._by_rules(html, blocks)
+        for place in capitals:
+            classes[place] = BAD
         good = [index for index, cls in enumerate(classes) if cls == GOOD]
         kind_of = dict(zip(good, kinds(blocks, tree, good), strict=True))
         wanted = [index for index in good if kind_of[index] in self._options.kinds]

@@ -55,7 +55,7 @@ PYTHON = Steps()
 
 
 AUTO, NO, REQUIRED = "auto", "no", "required"  # values of SPIDERLING_COMPILED
-INTERFACE = 3
+INTERFACE = 4
 """Version of what the steps give and of the tables that they are given.  Whoever changes either raises this number and
 that of the compiled steps (native/src/spiderling_native/__init__.py), which are not used where the two differ."""
 _BUILD = "`make native` builds it"

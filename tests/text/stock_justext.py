@@ -1,7 +1,7 @@
 """The parser and the rules with the defects of the ``justext`` package (3.0.2), to compare them with it.
 
 html/parser.py and boilerplate/rules.py differ from the package in these points only: words
-between inline tags are not joined, nor those around a field of a form; names of pictures and what
+between inline tags are not joined, nor those around a field of a form; drawings, names of pictures and what
 no reader sees are no text; invisible characters are dropped and text is in normal form; text behind the end of
 the root element counts; a short heading is judged by what follows it (the package's issue 45).
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _KINDS = {
     **{tag: zones.DEAD for tag, kind in zones.TAG_KINDS.items() if kind == zones.FIELD},
+    "svg": zones.INSIDE,
     "title": zones.HEAD + zones.INLINE,
     **dict.fromkeys(("desc", "sup", "template", "del", "s", "strike", "rt", "rp", "rtc", "annotation"), zones.INLINE),
 }

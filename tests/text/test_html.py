@@ -45,7 +45,18 @@ def texts(html: str) -> list[str]:
         ("<p>1<span>2</span><b>3</b><wbr>4<sup>5</sup><script>no</script>6", ["123456"]),
         ("<p>1<img>2<input>3<button>no</button>4<video></video>5", ["1 2 3 4 5"]),
         ("1<address>2</address><details><summary>3</summary>4</details>5<hr>6", ["1 2 3 4 5 6"]),
-        ("<p>one<svg><title>no</title><desc>no</desc><text>two</text></svg>three", ["one two three"]),
+        # what a style may part: authors, dates, elements of the page's own
+        ("<p><span class=author>karel</span><span>dnes prší", ["karel dnes prší"]),
+        ("<p><cite>Karel wrote:</cite>no", ["Karel wrote: no"]), ("<p>(<cite>Faust</cite>), 1808", ["(Faust), 1808"]),
+        ("<p><a class=username href=x>jana99</a>ano<b class=post-date>3. 4.</b>a ne", ["jana99 ano 3. 4. a ne"]),
+        ("<p><span class=user><span>jan</span></span>ne<i itemprop=author>eva</i>!", ["jan ne eva!"]),
+        ("<p>„<em class=quote>R<b>u</b></em>“, <q>a<i class=date>1.</i></q>b<s-x><s-y>c</s-y>:</s-x>d<b class=user>e",
+         ["„Ru“, a 1. b c: d e"]),
+        ("<p>by<user-name>eva</user-name>at<time>9:30</time>hod.", ["by eva at 9:30 hod."]),
+        ("<p>これは<time>2021年</time>に<cite>本</cite>", ["これは2021年に本"]),
+        ("<p><span class=dropcap>N</span>a <b class=text-red>j</b>aře", ["Na jaře"]),
+        ("<p>one<svg><title>no</title><desc>no</desc><text>no<tspan>no</svg>three", ["one three"]),
+        ("<div>one<svg><path d=x><text>no<p>two</p></div><p>three", ["one", "two", "three"]),
         ("one<title>no</title><p>two", ["one", "two"]),
         ("<p>one<br>two</p>", ["one two"]),
         ("<p>one<br> <br>two</p>", ["one", "two"]),
@@ -96,6 +107,13 @@ def test_paragraphs(html, expected):
         ("<p>tree<a href=#f1><sup>1</sup></a>, m<sup>2</sup>, see <a href=#e>E = mc<sup>2</sup></a>",
          ["tree, m2, see E = mc2"]),
         ("<p>tree<a role=doc-noteref href=n.html>1</a><a class='footnote-ref' href=n>2</a>.", ["tree."]),
+        ("<p>a <sup><a href=#1>1</a></sup>, b&nbsp;<a href=#2><sup>2</sup></a>. c <a class=footnote-ref href=n>3</a>d",
+         ["a, b. c d"]),
+        ("<p>a <sup><a href=#1>1</a></sup> ; b <sup>[<b><a href=#2>2</a></b>]</sup>.NET"
+         " <i><sup><a href=#3>3</a></sup></i>.",
+         ["a ; b .NET."]), ("<p>more <span class=sr-only>x</span>... and", ["more ... and"]),
+        ("<p>run <a role=doc-noteref>x</a>./a, a. <a role=doc-noteref>y</a>. A <i class=quote>b</i>-c",
+         ["run ./a, a. . A b-c"]),
         ("<p>x<sup><a href=/wiki>not a mark</a></sup><p>y<sup>a<p>b</sup>c", ["xnot a mark", "ya", "b", "c"]),
         ("<li><a href=#r1>↑</a> note <a href=#r1 role=doc-backlink>back</a>", ["note"]),
         ("<h2>History<a href=#history>¶</a></h2>", ["History"]), ("<p>a<a href=#x>|</a>b", ["a b"]),
@@ -105,7 +123,8 @@ def test_paragraphs(html, expected):
         ("<p>is <math><mi>π</mi><semantics><annotation>\\pi</annotation></semantics></math>"
          "<span class=katex-html aria-hidden=true>π</span>.", ["is π."]),
         # an initial that is a picture
-        ("<p><img alt=K>aždý den", ["Každý den"]), ("<p> <a href=x><img alt=Ř></a>\nečka", ["Řečka"]),
+        ("<p><img alt=K>aždý den", ["Každý den"]), ("<div><img alt=K></div><p>aždý den", ["Každý den"]),
+        ("<p> <a href=x><img alt=Ř></a>\nečka", ["Řečka"]),
         ("<p><img alt=K>Den<p><img alt=Kk>den<p><img alt=k>den<p>x<img alt=K>den", ["Den", "den", "den", "x den"]),
     ],
 )  # fmt: skip

@@ -96,3 +96,22 @@ def test_the_option():
 def test_the_kind_is_a_column_of_parquet():
     document = CorpusDocument({}, ["x = 1", "An old text."], [{"class": "good", "kind": "code"}, {"class": "good"}])
     assert [paragraph["kind"] for paragraph in record_of(document)["paragraphs"]] == ["code", ""]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<div class=dropcap>N</div><p>{}</p>", "N{}"),
+        ("<p><div style='float:left'>Ř</div>{}</p>", "Ř{}"),
+        ("<div>N</div><p>n{}</p>", "n{}"),  # an index
+        ("<h2>N</h2><p>{}</p>", "{}"),
+        ("<div>Na</div><p>{}</p>", "{}"),
+        ("<div>n</div><p>{}</p>", "{}"),
+        ("<table><tr><td>N<td>{}</table>", "{}"),
+    ],
+)
+def test_an_initial_in_a_box_of_its_own_begins_the_word(html, expected):
+    text = "a jaře jsme vysadili tři mladé jabloně a jednu hrušeň, protože stará třešeň uschla."
+    page = cleaned(html.format(text))
+    assert [paragraph.text for paragraph in page.paragraphs][-1] == expected.format(text)
+    assert page.paragraphs[0].cls == "bad" or not expected[0].isupper()

@@ -30,7 +30,7 @@ __all__ = [
     "__version__",
 ]
 __version__ = "0.1"
-INTERFACE = 3
+INTERFACE = 4
 """That of spiderling/text/steps.py with which these steps run; raised together with it."""
 
 self_test()

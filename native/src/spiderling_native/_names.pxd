@@ -35,11 +35,12 @@ cdef class Names:
     cdef readonly list tags  # by their numbers
     cdef Tag table[TAGS]
     cdef Tag unknown
+    cdef Tag custom          # a tag of the page's own
     cdef list _kept          # the bytes of the tags' names
     cdef Memo memo
     cdef object class_zone, name_zone, hiding, leaving_out
     cdef list _left_out_roles  # in bytes
-    cdef uint32_t hidden
+    cdef uint32_t hidden, parting
     cdef Tag* tag_of(self, const char* name) noexcept
     cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
     cdef bint hides(self, const char* style) except -1

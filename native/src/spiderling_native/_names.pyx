@@ -2,7 +2,7 @@
 
 from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy, memset, strcmp, strlen
+from libc.string cimport memcmp, memcpy, memset, strchr, strcmp, strlen
 
 from spiderling_native._sax cimport holds, is_ascii, next_attribute, same, text_of
 
@@ -96,9 +96,11 @@ cdef class Names:
         self.class_zone, self.name_zone, self.hiding = zones.class_zone, zones.name_zone, zones.hides
         self.leaving_out = zones.class_leaves_out
         self._left_out_roles = [role.encode() for role in zones.LEFT_OUT_ROLES]
-        self.hidden = zones.BITS["hidden"]
+        self.hidden, self.parting = zones.BITS["hidden"], zones.PARTING
         self.memo = Memo()
         self._add_tags(zones.TAG_KINDS, zones.WITHOUT_NAME, zones.PHRASES, zones.WRAPPERS)
+        for name in zones.PARTING_TAGS:
+            self.tag_of(name.encode()).zone |= self.parting
 
     def _add_tags(self, dict kinds, dict without_name, phrases, wrappers):
         cdef uint32_t place
@@ -106,6 +108,8 @@ cdef class Names:
         cdef bytes raw
         memset(self.table, 0, sizeof(self.table))
         memset(&self.unknown, 0, sizeof(self.unknown))
+        memset(&self.custom, 0, sizeof(self.custom))
+        self.custom.zone = self.parting
         self.tags, self._kept = [""], []
         if len(kinds) > TAGS // 2:
             raise ValueError("too many tags")
@@ -129,10 +133,13 @@ cdef class Names:
             if strcmp(self.table[place].name, name) == 0:
                 return &self.table[place]
             place = (place + 1) & (TAGS - 1)
-        return &self.unknown
+        return &self.unknown if strchr(name, c"-") == NULL else &self.custom
 
     cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1:
-        """Add what the attributes of an element say of it, if it has a zone; returns whether it is left out."""
+        """Add what the attributes of an element say of it; returns whether it is left out.
+
+        Of one without a zone, these are the bits by which it may stand apart.
+        """
         cdef bint is_left_out = False, is_hidden = False, is_named = False
         cdef const char* name
         cdef const char* value
@@ -143,14 +150,15 @@ cdef class Names:
                 if value[0]:
                     found = self.read_one(tag, value)
                     is_left_out |= found.is_left_out
+                    zone[0] |= found.zone
                     if tag.zoned:
-                        zone[0] |= found.zone
                         shape[0] = found.shape
             elif same(name, b"id") or same(name, b"role") or same(name, b"itemprop"):
                 is_named = True
                 is_left_out |= same(name, b"role") and <bytes> value in self._left_out_roles
-                if tag.zoned and value[0]:
-                    zone[0] |= self.read_one(NULL, value).zone
+                if value[0] and (tag.zoned or same(name, b"itemprop")):
+                    found = self.read_one(NULL, value)
+                    zone[0] |= found.zone if tag.zoned else found.zone & self.parting
             elif same(name, b"hidden") or same(name, b"style") and self.hides(value):
                 is_hidden = True
                 zone[0] |= self.hidden
@@ -178,6 +186,8 @@ cdef class Names:
             found.is_left_out = self.leaving_out(text_of(name))
             if tag.zoned:
                 found.zone, found.shape = self.class_zone(self.tags[tag.number], text_of(name))
+            else:
+                found.zone = self.name_zone(text_of(name)) & self.parting
         if known != NULL:
             self.memo.keep(name, salt, &found)
         return found

@@ -33,6 +33,9 @@ cdef enum:
     INLINE = 0, BOX = 1, BLOCK = 2, HEADING = 3, LINK = 4, INSIDE = 5, LINE_BREAK = 6, AREA = 7, THROUGH = 8
     RAISED = 9, DEAD = 10, FIELD = 11, HEAD = 12
     EDGE = 0x1c
+    SEAM = 0x1e
+    MAX_EDGES = 8, MAX_PARTED = 64  # of parser.py
+    BLANK = 1, SEWN = 2  # what stands between two characters: white space, a SEAM
     OUTSIDE = -1       # the block of a link that stands in none
     SHAPE_BITS = 48
 
@@ -109,6 +112,33 @@ cdef inline Py_ssize_t leading_space(const unsigned char* data, Py_ssize_t size)
                 break
             at += length
     return at
+
+
+cdef bint sewn(const unsigned char* out, const unsigned char* data, Py_ssize_t size, bint has_space) noexcept:
+    """Whether a space takes the place of white space with a SEAM in it, between what ends at *out* and *data*."""
+    cdef uint32_t before, after, next_code
+    cdef int length = step(data, size, &after), back = 1
+    while (out[-back] & 0xC0) == 0x80 and back < 4:
+        back += 1
+    step(out - back, back, &before)
+    if has_space:
+        if after != c"," and after != c"." or before == c"," or before == c".":
+            return True
+        if length >= size:
+            return False
+        step(data + length, size - length, &next_code)
+        return not bits_of(BITS, next_code) & SPACE
+    if 0x2E80 <= before < 0xA000 or 0x2E80 <= after < 0xA000:
+        return False
+    if before in (c"-", c"/", c"(", c"[", c"{") or is_quote(before):
+        return False
+    return not is_quote(after) and after not in (
+        c"-", c"/", c",", c".", c";", c":", c"!", c"?", c")", c"]", c"}", c"%", 0x2026,
+    )
+
+
+cdef inline bint is_quote(uint32_t code) noexcept:
+    return code in (c"'", c'"', 0xAB, 0xBB, 0x2018, 0x2019, 0x201A, 0x201C, 0x201D, 0x201E, 0x2039, 0x203A)
 
 
 cdef class Parser:
@@ -203,9 +233,11 @@ cdef class Builder:
     cdef Tag** dead
     cdef Py_ssize_t dead_used, dead_room
     cdef int link_chars, links_cut, open_headings, opener, element, anchored
+    cdef int depth               # of open inline elements and links
+    cdef uint64_t parted         # bits by depth: may that open element stand apart by style?
     cdef Py_ssize_t raised       # the tokens before the <sup> that is open; -1: none is
     cdef bint is_mark, leads_to_place
-    cdef bytes initial           # a letter that a picture shows at the beginning of the block
+    cdef bytes initial           # a letter that a picture shows at the beginning of the block, or before it
     cdef bint heading, is_open, has_anchor, after_break, is_full, is_beyond, is_over
     cdef Py_ssize_t link_start, break_end, dead_start, collected_start
     cdef object failure
@@ -274,6 +306,7 @@ cdef class Builder:
         elif (attributes[0] != NULL and kind <= INSIDE and kind != BLOCK
               and self.names.read(tag, attributes, &zone, &shape)
               and not (tag.is_wrapper and (self.rows_used == 0 or self.rows[self.rows_used - 1].heading))):
+            self.sew()
             self.ignore(tag)
         elif kind == BOX:
             element = self.enter(zone, shape)
@@ -282,16 +315,18 @@ cdef class Builder:
         elif kind == INLINE:
             if value_of(attributes, b"hidden") != NULL:
                 self.put_apart()
+                self.depth += 1
             else:
-                put_byte(&self.tokens, EDGE)
+                self.begin_inline(zone)
             self.after_break = False
         elif kind == LINK:
-            put_byte(&self.tokens, EDGE)
             self.after_break = False
             if self.raised >= 0 and is_place(value_of(attributes, b"href")):
+                put_byte(&self.tokens, EDGE)
                 self.is_mark = True
                 self.ignore(tag)
             else:
+                self.begin_inline(zone)
                 self.open_link(attributes)
         elif kind <= HEADING:
             element = self.push(self.opened[self.opened_used - 1])
@@ -332,6 +367,7 @@ cdef class Builder:
 
     cdef int raise_text(self, Tag* tag) except -1:
         if self.leads_to_place and self.is_blank(self.link_start):
+            self.sew()
             self.ignore(tag)
         else:
             self.raised = self.tokens.size
@@ -340,6 +376,7 @@ cdef class Builder:
     cdef int end_raised(self) except -1:
         if self.is_mark and self.raised >= 0:
             self.cut_from(self.raised)
+            self.sew()
         self.raised = -1
 
     cdef int end_a(self) except -1:
@@ -348,6 +385,21 @@ cdef class Builder:
             self.put_apart()
         self.end_link()
         self.end_anchor()
+
+    cdef int sew(self) except -1:
+        cdef const unsigned char* data = <const unsigned char*> self.tokens.data
+        cdef Py_ssize_t at = self.tokens.size, first = max(0, at - MAX_EDGES)
+        cdef uint32_t code
+        while at > first and data[at - 1] == EDGE:
+            at -= 1
+        if at == first:
+            return 0
+        at -= 1
+        while at > 0 and (data[at] & 0xC0) == 0x80:
+            at -= 1
+        step(data + at, self.tokens.size - at, &code)
+        if bits_of(BITS, code) & SPACE:
+            put_byte(&self.tokens, SEAM)
 
     cdef bint is_blank(self, Py_ssize_t start) noexcept:
         """Whether the open block has only white space from *start* on."""
@@ -382,15 +434,15 @@ cdef class Builder:
         cdef int kind = tag.kind
         if self.dead_used:
             self.end_dead()
-        elif kind == INLINE:
-            put_byte(&self.tokens, EDGE)
+        elif kind == INLINE or kind == HEAD + INLINE:
+            self.end_inline()
         elif kind <= HEADING:
             self.open_headings -= kind == HEADING
             self.new_block(0)
             self.element = self.leave()
         elif kind == LINK:
             self.end_a()
-            put_byte(&self.tokens, EDGE)
+            self.end_inline()
         else:
             if kind == RAISED:
                 self.end_raised()
@@ -401,6 +453,22 @@ cdef class Builder:
             if tag.zoned:
                 self.leave()
                 self.element_changed()
+
+    cdef inline int begin_inline(self, uint32_t zone) except -1:
+        if zone & self.names.parting and self.depth < MAX_PARTED:
+            self.parted |= <uint64_t> 1 << self.depth
+            put(&self.tokens, b"\x1c\x1e\x1c", 3)
+        else:
+            put_byte(&self.tokens, EDGE)
+        self.depth += 1
+
+    cdef inline int end_inline(self) except -1:
+        self.depth -= 1
+        if self.parted and 0 <= self.depth < MAX_PARTED and self.parted >> self.depth & 1:
+            self.parted ^= <uint64_t> 1 << self.depth
+            put(&self.tokens, b"\x1c\x1e\x1c", 3)
+        else:
+            put_byte(&self.tokens, EDGE)
 
     cdef inline int put_apart(self) except -1:
         put(&self.tokens, b"\x1c \x1c", 3)
@@ -435,6 +503,7 @@ cdef class Builder:
         for place in range(self.dead_used):
             one = self.dead[place]
             self.open_headings += one.kind == HEADING
+            self.depth += one.kind == INLINE or one.kind == LINK or one.kind == HEAD + INLINE
             if BOX <= one.kind <= HEADING or one.zoned:
                 self.push(self.opened[self.opened_used - 1])
         self.cut_dead()
@@ -503,9 +572,10 @@ cdef class Builder:
             first = leading_space(<const unsigned char*> self.tokens.data, self.tokens.size)
             if first < self.tokens.size:
                 self.add_block(first)
+                self.initial = b""
             self.tokens.size = 0
             self.link_start = self.break_end = 0
-            self.raised, self.initial = -1, b""
+            self.raised = -1
             self.changes_used = 0
             if self.rows_used >= self.parser.max_blocks:
                 self.is_full = True
@@ -545,8 +615,8 @@ cdef class Builder:
         cdef unsigned char* out
         cdef uint32_t code
         cdef int length
-        cdef uint8_t bits, odd = 0
-        cdef bint has_space = False, is_counted = False
+        cdef uint8_t bits, odd = 0, gap = 0
+        cdef bint is_counted = False
         row.at = self.texts.size
         if self.initial and self.begins_small(data + at, size - at):
             put(&self.texts, self.initial, len(self.initial))
@@ -562,23 +632,24 @@ cdef class Builder:
                 if bits & SPACE:
                     if data[at] == EDGE:
                         is_counted = False
-                        if not has_space and self.parts(data, at, size):
-                            has_space = True
+                        if not gap and self.parts(data, at, size):
+                            gap = BLANK
                     else:
-                        has_space = True
+                        gap |= SEWN if data[at] == SEAM else BLANK
                     at += 1
                     continue
             else:
                 length = step(data + at, size - at, &code)
                 bits = bits_of(BITS, code)
                 if bits & SPACE:
-                    has_space = True
+                    gap |= BLANK
                     at += length
                     continue
-            if has_space:
-                out[0] = 32
-                out += 1
-                has_space = False
+            if gap:
+                if gap == BLANK or sewn(out, data + at, size - at, gap & BLANK):
+                    out[0] = 32
+                    out += 1
+                gap = 0
             if not is_counted:
                 row.pieces += 1
                 is_counted = True
@@ -777,7 +848,7 @@ cdef class Builder:
             # a script without a type says nothing
             if tag.special == TITLE or value_of(attributes, b"type") != NULL:
                 name = self.names.tags[tag.number]
-                behind_text = self.rows_used > 0 and self.dead_used == 0
+                behind_text = self.rows_used > 0 and (self.dead_used == 0 or self.dead[0].kind == FIELD)
                 self.collected = self.metadata.texts_of(name, mapping_of(attributes), behind_text)
             return 0
         if tag.special == LINK_TAG:

@@ -21,7 +21,9 @@ from spiderling.text.html.blocks import (
     MAX_BLOCK_CHARS,
     MAX_BLOCKS,
     NEXT_LINE,
+    PARTED,
     RUBBISH,
+    SEAM,
     Block,
     Parsed,
     joined,
@@ -50,10 +52,13 @@ from spiderling.text.html.zones import (
     ZONED,
     Tree,
     is_left_out,
+    is_parted,
 )
 
 _NEXT_LINE = NEXT_LINE.encode()
 _WORD = re.compile(r"\w")
+_MAX_DEPTH = 64  # inline elements within one another that may stand apart; chosen
+_MAX_EDGES = 8  # tags between white space and what is cut, at most; chosen
 
 
 def parse(html: str | bytes, builder: Builder | None = None) -> Parsed:
@@ -119,9 +124,11 @@ class Builder:
         self._element_changes: list[tuple[int, int]] = []  # (number of tokens before the change, element)
         self._dead: list[str] = []  # tags of the ignored element that is open, and of those open in it
         self._dead_start = 0
+        self._depth = 0  # number of open inline elements and links
+        self._parted = 0  # bits by depth: may that open element stand apart by style?
         self._raised = -1  # number of tokens before the <sup> that is open; -1: none is
         self._is_mark = False  # does that hold the mark of a note?
-        self._initial = ""  # a letter that a picture shows at the beginning of the current block
+        self._initial = ""  # a letter that a picture shows at the beginning of the current block, or before it
         self._collected: list[str] | None = None  # takes the text of the ignored element that is open
         self._collected_start = 0
 
@@ -134,6 +141,7 @@ class Builder:
         if self._dead:
             self._enter_dead(tag, kind, attributes)
         elif attributes and kind <= INSIDE and kind != BLOCK and self._is_left_out(tag, attributes):
+            self._sew()
             self.ignore(tag)
         elif kind == BOX:
             element = self._tree.enter(tag, attributes)
@@ -142,16 +150,18 @@ class Builder:
         elif kind == INLINE:
             if attributes and "hidden" in attributes:  # one of several texts, of which a script shows one
                 self._tokens += APART
+                self._depth += 1
             else:
-                self._tokens.append(EDGE)
+                self._begin_inline(tag, attributes)
             self._after_break = False
         elif kind == LINK:
-            self._tokens.append(EDGE)
             self._after_break = False
             if self._raised >= 0 and "#" in attributes.get("href", ""):
+                self._tokens.append(EDGE)
                 self._is_mark = True
                 self.ignore(tag)
             else:
+                self._begin_inline(tag, attributes)
                 self._links.open_link(attributes, len(self._rows))
         elif kind <= HEADING:
             element = self._tree.stay()
@@ -210,6 +220,7 @@ class Builder:
         """A <sup> begins: alone in a link to a place of the page it is the mark of a note."""
         links = self._links
         if links.leads_to_place and not "".join(self._tokens[links.start :]).strip():
+            self._sew()
             self.ignore(tag)
         else:
             self._raised = len(self._tokens)
@@ -219,6 +230,7 @@ class Builder:
         """The <sup> ends; the mark of a note goes with its brackets."""
         if self._is_mark and self._raised >= 0:
             self._cut(self._raised)
+            self._sew()
         self._raised = -1
 
     def _end_link(self) -> None:
@@ -239,6 +251,12 @@ class Builder:
         while self._element_changes and self._element_changes[-1][0] > start:
             self._element_changes.pop()
 
+    def _sew(self) -> None:
+        """Mark white space before what is cut: before a comma it goes with that."""
+        last = next((token for token in self._tokens[: -_MAX_EDGES - 1 : -1] if token != EDGE), "")
+        if last[-1:].isspace():
+            self._tokens.append(SEAM)
+
     def _note_initial(self, letter: str) -> None:
         """A picture with the text *letter* may be the initial of the current block."""
         if len(letter) == 1 and letter.isupper() and not "".join(self._tokens).strip():
@@ -253,15 +271,15 @@ class Builder:
         kind = TAG_KINDS.get(tag, INLINE)
         if self._dead:
             self._end_dead()
-        elif kind == INLINE:
-            self._tokens.append(EDGE)
+        elif kind in (INLINE, HEAD + INLINE):
+            self._end_inline()
         elif kind <= HEADING:
             self._open_headings -= kind == HEADING
             self._new_block()
             self._element = self._tree.leave()
         elif kind == LINK:
             self._end_link()
-            self._tokens.append(EDGE)
+            self._end_inline()
         else:
             if kind == RAISED:
                 self._end_raised()
@@ -272,6 +290,24 @@ class Builder:
             if tag in ZONED:
                 self._tree.leave()
                 self._element_changed()
+
+    def _begin_inline(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """An inline element or a link begins."""
+        if self._depth < _MAX_DEPTH and is_parted(tag, attributes):
+            self._parted |= 1 << self._depth
+            self._tokens += PARTED
+        else:
+            self._tokens.append(EDGE)
+        self._depth += 1
+
+    def _end_inline(self) -> None:
+        """An inline element or a link ends."""
+        self._depth -= 1
+        if self._parted and self._depth >= 0 and self._parted >> self._depth & 1:
+            self._parted -= 1 << self._depth
+            self._tokens += PARTED
+        else:
+            self._tokens.append(EDGE)
 
     def ignore(self, tag: str) -> None:
         """Ignore the element that has just begun."""
@@ -301,6 +337,7 @@ class Builder:
         for opened in self._dead:
             kind = TAG_KINDS.get(opened, INLINE)
             self._open_headings += kind == HEADING
+            self._depth += kind in (INLINE, LINK, HEAD + INLINE)
             if BOX <= kind <= HEADING or opened in ZONED:
                 self._tree.stay()
         del self._tokens[self._dead_start :]
@@ -355,11 +392,11 @@ class Builder:
             text = (tokens[0] if len(tokens) == 1 else "".join(tokens)).strip()
             if text:
                 self._add_block(text)
+                self._initial = ""
             tokens.clear()
             self._links.start = 0
             self._break_end = 0
             self._raised = -1
-            self._initial = ""
             if self._element_changes:
                 self._element_changes.clear()
             if len(self._rows) >= MAX_BLOCKS:
@@ -422,7 +459,7 @@ class Builder:
     def _head(self, tag: str, attributes: Mapping[str, str]) -> None:
         """A tag that says something about the page begins."""
         if tag in ("title", "script"):
-            behind_text = bool(self._rows) and not self._dead
+            behind_text = bool(self._rows) and (not self._dead or TAG_KINDS.get(self._dead[0]) == FIELD)
             self._collected = self._metadata.texts_of(tag, attributes, behind_text)
             self._collected_start = len(self._tokens)
         else:

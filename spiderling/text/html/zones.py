@@ -65,6 +65,9 @@ _LEFT_OUT = re.compile(
 )
 """Classes of elements that are no part of the text: words for screen readers (Bootstrap, WordPress, Drupal), links for
 editors and marks of notes (MediaWiki, Pandoc, Markdown), the second form of a formula (KaTeX, MathJax)."""
+PARTING = BITS["detail"] | BITS["talk"] | BITS["comment"]
+"""Purposes of inline elements, such as the name of an author, that a style sheet may part from the text around."""
+PARTING_TAGS = frozenset(("cite", "time"))
 LEFT_OUT_ROLES = ("doc-noteref", "doc-backlink")  # marks of notes (DPUB-ARIA 1.1)
 _NAMELESS = frozenset(("hidden", "style", "aria-hidden", "lang", "dir"))
 """Attributes by which no script and no style sheet is meant to find an element."""
@@ -176,6 +179,14 @@ def is_left_out(attributes: Mapping[str, str]) -> bool:
     return ("hidden" in attributes or hides(attributes.get("style"))) and attributes.keys() <= _NAMELESS
 
 
+def is_parted(tag: str, attributes: Mapping[str, str]) -> bool:
+    """Whether an inline element may stand apart by style: by its tag, also one of a page's own, or its purpose."""
+    if tag in PARTING_TAGS or "-" in tag:
+        return True
+    names = (attributes[name] for name in ("class", "itemprop") if name in attributes)
+    return bool(attributes) and any(name_zone(name) & PARTING for name in names)
+
+
 @lru_cache(maxsize=16384)
 def class_leaves_out(classes: str) -> bool:
     """Whether an element of these *classes* is left out."""
@@ -222,13 +233,13 @@ body blockquote caption center col colgroup dd div dl dt fieldset legend optgrou
 tr ul li
 """
 _APART = """
-address audio canvas details dir figure hgroup hr img listing menu search summary svg video xmp
+address audio canvas details dir figure hgroup hr img listing menu search summary video xmp
 """
 _SECOND = "del s strike rt rp rtc annotation annotation-xml"
 """What stands beside a text and would be read twice or wrongly: edits, readings of ruby, sources of formulas."""
 WRAPPERS = frozenset(("html", "div", "main", "section", "article", "table", "center", "ul", "ol", "dd"))
 """Tags of elements that may hold a whole page, or what belongs to a heading."""
-PHRASES = frozenset(("s", "strike", "rt", "rp", "rtc"))
+PHRASES = frozenset(("s", "strike", "rt", "rp", "rtc", "svg"))
 """Tags that hold no blocks: one that was never closed ends where a block begins."""
 TAG_KINDS = {
     **dict.fromkeys((*ZONED, *_APART.split()), INSIDE),
@@ -238,9 +249,10 @@ TAG_KINDS = {
     "frame": AREA,
     **{tag: BOX if tag in ZONED else BLOCK for tag in _BLOCKS.split()},
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), HEADING),
+    "cite": INLINE,
     "sup": RAISED,
     **dict.fromkeys(("head", "applet", "style", "desc", "template", *_SECOND.split()), DEAD),
-    **dict.fromkeys(("button", "input", "select", "textarea"), FIELD),
+    **dict.fromkeys(("button", "input", "select", "textarea", "svg"), FIELD),
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param", "wbr"), THROUGH),
     **dict.fromkeys(("meta", "link", "html", "time"), HEAD + INLINE),
     **dict.fromkeys(("base", "script", "title"), HEAD + DEAD),

@@ -3,6 +3,7 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 cdef enum:
     # tags that are treated on their own
     OTHER = 0, TITLE = 1, SCRIPT = 2, META = 3, LINK_TAG = 4, BUTTON = 5, IFRAME = 6, IMG = 7, TEMPLATE = 8
+    PARTED = 1 << 30  # in the zone of an element that has none: it may stand apart by style
     TAGS = 512  # places of the table of tags, a power of two of which at most half are used
 
 cdef struct Tag:
@@ -38,9 +39,9 @@ cdef class Names:
     cdef Tag custom          # a tag of the page's own
     cdef list _kept          # the bytes of the tags' names
     cdef Memo memo
-    cdef object class_zone, name_zone, hiding, leaving_out
+    cdef object class_zone, name_zone, hiding, leaving_out, parts_by_name
     cdef list _left_out_roles  # in bytes
-    cdef uint32_t hidden, parting
+    cdef uint32_t hidden
     cdef Tag* tag_of(self, const char* name) noexcept
     cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
     cdef bint hides(self, const char* style) except -1

@@ -96,11 +96,11 @@ cdef class Names:
         self.class_zone, self.name_zone, self.hiding = zones.class_zone, zones.name_zone, zones.hides
         self.leaving_out = zones.class_leaves_out
         self._left_out_roles = [role.encode() for role in zones.LEFT_OUT_ROLES]
-        self.hidden, self.parting = zones.BITS["hidden"], zones.PARTING
+        self.hidden, self.parts_by_name = zones.BITS["hidden"], zones.name_parts
         self.memo = Memo()
         self._add_tags(zones.TAG_KINDS, zones.WITHOUT_NAME, zones.PHRASES, zones.WRAPPERS)
         for name in zones.PARTING_TAGS:
-            self.tag_of(name.encode()).zone |= self.parting
+            self.tag_of(name.encode()).zone = PARTED
 
     def _add_tags(self, dict kinds, dict without_name, phrases, wrappers):
         cdef uint32_t place
@@ -109,7 +109,7 @@ cdef class Names:
         memset(self.table, 0, sizeof(self.table))
         memset(&self.unknown, 0, sizeof(self.unknown))
         memset(&self.custom, 0, sizeof(self.custom))
-        self.custom.zone = self.parting
+        self.custom.zone = PARTED
         self.tags, self._kept = [""], []
         if len(kinds) > TAGS // 2:
             raise ValueError("too many tags")
@@ -138,7 +138,7 @@ cdef class Names:
     cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1:
         """Add what the attributes of an element say of it; returns whether it is left out.
 
-        Of one without a zone, these are the bits by which it may stand apart.
+        The zone of one that has none is PARTED if it may stand apart.
         """
         cdef bint is_left_out = False, is_hidden = False, is_named = False
         cdef const char* name
@@ -156,9 +156,10 @@ cdef class Names:
             elif same(name, b"id") or same(name, b"role") or same(name, b"itemprop"):
                 is_named = True
                 is_left_out |= same(name, b"role") and <bytes> value in self._left_out_roles
-                if value[0] and (tag.zoned or same(name, b"itemprop")):
-                    found = self.read_one(NULL, value)
-                    zone[0] |= found.zone if tag.zoned else found.zone & self.parting
+                if value[0] and tag.zoned:
+                    zone[0] |= self.read_one(NULL, value).zone
+                elif value[0] and same(name, b"itemprop"):
+                    zone[0] |= self.read_one(tag, value).zone
             elif same(name, b"hidden") or same(name, b"style") and self.hides(value):
                 is_hidden = True
                 zone[0] |= self.hidden
@@ -186,8 +187,8 @@ cdef class Names:
             found.is_left_out = self.leaving_out(text_of(name))
             if tag.zoned:
                 found.zone, found.shape = self.class_zone(self.tags[tag.number], text_of(name))
-            else:
-                found.zone = self.name_zone(text_of(name)) & self.parting
+            elif self.parts_by_name(text_of(name)):
+                found.zone = PARTED
         if known != NULL:
             self.memo.keep(name, salt, &found)
         return found

@@ -16,7 +16,7 @@ from libc.string cimport memchr, memcpy, memset, strlen
 from lxml.includes.xmlparser cimport xmlParserCtxt
 
 from spiderling_native._names cimport (
-    BUTTON, IFRAME, IMG, LINK_TAG, META, SCRIPT, TEMPLATE, TITLE, Names, Tag,
+    BUTTON, IFRAME, IMG, LINK_TAG, META, PARTED, SCRIPT, TEMPLATE, TITLE, Names, Tag,
 )
 from spiderling_native._sax cimport (
     Events, holds, mapping_of, next_attribute, read, reader_for, receiver_of, same, stop, text_of, value_of,
@@ -455,7 +455,7 @@ cdef class Builder:
                 self.element_changed()
 
     cdef inline int begin_inline(self, uint32_t zone) except -1:
-        if zone & self.names.parting and self.depth < MAX_PARTED:
+        if zone & PARTED and self.depth < MAX_PARTED:
             self.parted |= <uint64_t> 1 << self.depth
             put(&self.tokens, b"\x1c\x1e\x1c", 3)
         else:

@@ -65,8 +65,8 @@ _LEFT_OUT = re.compile(
 )
 """Classes of elements that are no part of the text: words for screen readers (Bootstrap, WordPress, Drupal), links for
 editors and marks of notes (MediaWiki, Pandoc, Markdown), the second form of a formula (KaTeX, MathJax)."""
-PARTING = BITS["detail"] | BITS["talk"] | BITS["comment"]
-"""Purposes of inline elements, such as the name of an author, that a style sheet may part from the text around."""
+_PARTING = re.compile("|".join(KINDS[kind] for kind in ("detail", "talk", "comment")))
+"""Names of inline elements, such as that of an author, that a style sheet may part from the text around."""
 PARTING_TAGS = frozenset(("cite", "time"))
 LEFT_OUT_ROLES = ("doc-noteref", "doc-backlink")  # marks of notes (DPUB-ARIA 1.1)
 _NAMELESS = frozenset(("hidden", "style", "aria-hidden", "lang", "dir"))
@@ -184,13 +184,19 @@ def is_parted(tag: str, attributes: Mapping[str, str]) -> bool:
     if tag in PARTING_TAGS or "-" in tag:
         return True
     names = (attributes[name] for name in ("class", "itemprop") if name in attributes)
-    return bool(attributes) and any(name_zone(name) & PARTING for name in names)
+    return any(map(name_parts, names))
 
 
 @lru_cache(maxsize=16384)
 def class_leaves_out(classes: str) -> bool:
     """Whether an element of these *classes* is left out."""
     return _LEFT_OUT.search(classes) is not None
+
+
+@lru_cache(maxsize=16384)
+def name_parts(name: str) -> bool:
+    """Whether an inline element of this class or itemprop may stand apart by style."""
+    return _PARTING.search(name[:_MAX_NAME_CHARS].lower()) is not None
 
 
 @lru_cache(maxsize=16384)

@@ -211,9 +211,9 @@ class Traps:
 
     def leave(self, visit: Visit) -> Host | None:
         """Count *visit*, which has seen all its links; returns a host that turns out to be a mirror, or None."""
+        weight = visit.weight
         for section, factor in visit.sections.items():
             key = _key(visit.host.name, section)
-            weight = visit.weight
             if weight <= 0:
                 self._fruitless.lower(key, -weight)
             elif self._fruitless.increment(key, weight) >= self._limits.pages * factor and self._limits.pages:

@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.common import ROOT, recorded_crawl, result, table
+from benchmarks.page_graphs import page_graph
 from simulator.clairvoyants import all_links
 from simulator.comparison import (
     KNOWN_HOSTS,
@@ -193,7 +194,9 @@ def open_web(job: Job, directory: Path, data: Path | None) -> PageWeb:
             lines = pickle.load(file)
         others = sorted({line.url for line in lines if line.url.count("/") == 3} - {PORTAL})
         return of_crawl(name, lines, language, [PORTAL, *random.Random(job.seed).sample(others, 2)])
-    return make_web(f"{data}/{name}" if kind == "graph" else name, job.seed, Terms(pages=job.pages))
+    if kind == "graph" and data is not None:
+        return page_graph(data / "graph", language, job.seed)
+    return make_web(name, job.seed, Terms(pages=job.pages))
 
 
 def webs_of(data: Path | None) -> tuple[str, ...]:

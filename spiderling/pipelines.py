@@ -52,8 +52,7 @@ from spiderling.workers.process import PAGE_TIMEOUT_S
 logger = logging.getLogger(__name__)
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?([A-Za-z0-9_.:-]{1,40})""", re.IGNORECASE)
-MIN_LANGUAGE_SHARE = 0.5
-"""Share of a document's clean text that must be in an accepted language: most of it."""
+MIN_LANGUAGE_SHARE = 0.5  # share of a document's clean text that must be in an accepted language: most of it
 _MIN_NEW_BYTES = 40
 """UTF-8 bytes of new text below which a later version has nothing new; chosen: dates and counters are shorter."""
 _TIME = "%Y-%m-%d %H:%M:%S"

@@ -15,8 +15,7 @@ HANDED_OVER = {"archive_pages", "reachability", "sitemaps", "recrawl"}
 """Parts that a user of their own gets as a whole, and keeps under a name of his own."""
 PARTS = {
     "ledger": {
-        "balance", "counts", "ends", "forget_refused_links", "in_transit", "languages", "refused_links", "totals",
-        "waiting", "yield_rate",
+        "balance", "counts", "ends", "in_transit", "languages", "refused_links", "totals", "waiting", "yield_rate",
     },
     "host_states": {"at_work", "hosts_by_state"},
     "intervals": {"answered", "connect_in", "host_s", "ip_s", "slot_granted"},

@@ -152,7 +152,7 @@ def test_other_settings_are_not_ours() -> None:
 @pytest.mark.parametrize(("text", "factor"), [*YIELD_PROFILES.items(), ("0.02", 0.02), (".5", 0.5), ("1e-4", 1e-4)])
 def test_yield_profiles(text: str, factor: float | None) -> None:
     assert parse_yield_profile(text) == factor
-    assert Options.from_settings({"SPIDERLING_YIELD_PROFILE": text}).yield_factor() == factor
+    assert parse_yield_profile(Options.from_settings({"SPIDERLING_YIELD_PROFILE": text}).yield_profile) == factor
 
 
 @pytest.mark.parametrize("text", ["", "strict", "0", "1", "-0.1", "nan", "inf", "PAPER"])

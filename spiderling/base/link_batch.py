@@ -39,14 +39,10 @@ WANTED = 4
 FOREIGN = 8
 """Flags of a link: its block was classified as running text; it has rel=nofollow; hreflang, of the link or of an
 alternate version of the page, names a wanted language; it names another one."""
-MAX_REPEATED_SEGMENTS = 3
-"""Times that a path may hold one segment (chosen); a path with more is repetitive."""
-NO_TEXT = 1
-"""Form of a path whose suffix names a file type without text."""
-REPETITIVE = 0x80
-"""Bit of a form: the path is repetitive, as of relative links that extend it without end."""
-KINDS = (None, None, *media_types.FILE_TYPES)
-"""Lower bits of a form -> the kind of document; None for 0 and NO_TEXT."""
+MAX_REPEATED_SEGMENTS = 3  # times that a path may hold one segment (chosen); a path with more is repetitive
+NO_TEXT = 1  # form of a path whose suffix names a file type without text
+REPETITIVE = 0x80  # bit of a form: the path is repetitive, as of relative links that extend it without end
+KINDS = (None, None, *media_types.FILE_TYPES)  # lower bits of a form -> the kind of document; None for 0 and NO_TEXT
 _NO_TEXT_SUFFIXES = (
     "7z aac apk avi avif bin bmp bz2 css csv dat deb dmg eot exe flac flv gif gz ico ics img iso jar jpg jpeg js json"
     " m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts psd rar rpm rss svg swf tar tgz"
@@ -55,25 +51,19 @@ _NO_TEXT_SUFFIXES = (
 FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
 FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}
 _MAX_BYTE = 255
-MAX_HOST = 0xFFFF
-"""Last place of a host that two bytes can say."""
-WORDS = OF_NAME + OF_PATH
-"""Hashes of words that a batch holds for each URL."""
+MAX_HOST = 0xFFFF  # last place of a host that two bytes can say
+WORDS = OF_NAME + OF_PATH  # hashes of words that a batch holds for each URL
 
 
 class Link(NamedTuple):
     """A link of a page, on its way into a batch."""
 
     url: str
-    text_block: bool = False
-    """Whether the block that encloses the link was classified as running text."""
-    score: float = 0.0
-    """Probability of running text; 0: ``text_block`` is certain."""
-    anchor: int = 0
-    """Characters of the link's text."""
+    text_block: bool = False  # whether the block that encloses the link was classified as running text
+    score: float = 0.0  # probability of running text; 0: ``text_block`` is certain
+    anchor: int = 0  # characters of the link's text
     nofollow: bool = False
-    said: int = 0
-    """By hreflang: WANTED, FOREIGN or 0."""
+    said: int = 0  # by hreflang: WANTED, FOREIGN or 0
 
 
 def form_of(path: str) -> tuple[int, int]:
@@ -110,34 +100,24 @@ Other = tuple[str, str, int, int, int]
 class LinkBatch(NamedTuple):
     """Links in the order of the page.  A field of bytes is a column: one byte, or as many as it says, for each link."""
 
-    hosts: tuple[str, ...] = ()
-    """Names of the host records, each once."""
-    paths: bytes = b""
-    """Paths with queries, one a line, in canonical form."""
-    of_host: bytes = b""
-    """Place of each link's host in ``hosts``; two bytes."""
-    hashes: bytes = b""
-    """`spiderling.base.urls.url_hash` of each URL; eight bytes."""
-    sections: bytes = b""
-    """`section_of` of each path; four bytes."""
-    words: bytes = b""
-    """WORDS hashes of the words of each URL (urls.py), of two bytes each."""
+    hosts: tuple[str, ...] = ()  # names of the host records, each once
+    paths: bytes = b""  # paths with queries, one a line, in canonical form
+    of_host: bytes = b""  # place of each link's host in ``hosts``; two bytes
+    hashes: bytes = b""  # `spiderling.base.urls.url_hash` of each URL; eight bytes
+    sections: bytes = b""  # `section_of` of each path; four bytes
+    words: bytes = b""  # WORDS hashes of the words of each URL (urls.py), of two bytes each
     prefixes: bytes = b""
     """Place of each URL's prefix in `spiderling.base.urls.PREFIXES`; prefix + host + path is the whole URL."""
     forms: bytes = b""
     depths: bytes = b""
     """Form and depth of each path, by ``form_of``."""
     flags: bytes = b""
-    scores: bytes = b""
-    """Probability that the enclosing block is running text, 0 to 255."""
-    anchors: bytes = b""
-    """Characters of each link's text, 255 at most."""
+    scores: bytes = b""  # probability that the enclosing block is running text, 0 to 255
+    anchors: bytes = b""  # characters of each link's text, 255 at most
     others: tuple[Other, ...] = ()
     """Links that the columns cannot hold, such as one with a port that the host record folds away."""
-    bad: int = 0
-    """Number of links that cannot be fetched."""
-    owners: bytes = b""
-    """Shard that owns each of ``hosts`` (urls.py), two bytes; empty if nobody has looked."""
+    bad: int = 0  # number of links that cannot be fetched
+    owners: bytes = b""  # shard that owns each of ``hosts`` (urls.py), two bytes; empty if nobody has looked
 
     @property
     def size(self) -> int:
@@ -203,8 +183,7 @@ class LinkBatch(NamedTuple):
 
 NONE = LinkBatch()
 _NOFOLLOWS = bytes(flags for flags in range(256) if flags & NOFOLLOW)
-_WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)
-"""Bytes of one link in each column."""
+_WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)  # bytes of one link in each column
 
 
 _PREFIX_NUMBERS = bytes(range(len(PREFIXES)))
@@ -214,8 +193,7 @@ def batch_of(links: LinkBatch | Iterable[Link]) -> LinkBatch:
     return links if isinstance(links, LinkBatch) else gathered(links)
 
 
-Gather = Callable[[Iterable[Link]], LinkBatch]
-"""Type of `columns_of`."""
+Gather = Callable[[Iterable[Link]], LinkBatch]  # type of `columns_of`
 
 
 def gathered(links: Iterable[Link], shards: int = 1, gather: Gather | None = None) -> LinkBatch:

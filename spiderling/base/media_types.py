@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import NamedTuple
 
 from spiderling.base.errors import BadInput
 from spiderling.base.terminal import entries_of
@@ -21,23 +20,17 @@ _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "ap
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
 
-class FileType(NamedTuple):
-    """A kind of document; its name is its suffix."""
-
-    media_types: frozenset[str]
-    is_external: bool = False  # whether a program that is no part of the project converts it
-
-
 FILE_TYPES = {
-    "pdf": FileType(frozenset({"application/pdf", "application/x-pdf"})),
-    "docx": FileType(frozenset({"application/vnd.openxmlformats-officedocument.wordprocessingml.document"})),
-    "odt": FileType(frozenset({"application/vnd.oasis.opendocument.text"})),
-    "epub": FileType(frozenset({"application/epub+zip"})),
-    "doc": FileType(frozenset({"application/msword"}), is_external=True),
-    "rtf": FileType(frozenset({"application/rtf", "text/rtf", "text/richtext"}), is_external=True),
-    "ps": FileType(frozenset({"application/postscript"}), is_external=True),
+    "pdf": ("application/pdf", "application/x-pdf"),
+    "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
+    "odt": ("application/vnd.oasis.opendocument.text",),
+    "epub": ("application/epub+zip",),
+    "doc": ("application/msword",),
+    "rtf": ("application/rtf", "text/rtf", "text/richtext"),
+    "ps": ("application/postscript",),
 }
-_OF_MEDIA_TYPE = {media_type: kind for kind, row in FILE_TYPES.items() for media_type in row.media_types}
+"""Kind of document, whose name is its suffix -> its media types."""
+_OF_MEDIA_TYPE = {media_type: kind for kind, types in FILE_TYPES.items() for media_type in types}
 
 
 def parse(text: str) -> frozenset[str]:

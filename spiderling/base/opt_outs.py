@@ -334,9 +334,7 @@ class _Content(NamedTuple):
 class RslFile:
     """A licence file, a licence within a page, or a feed with licences."""
 
-    def __init__(self, body: bytes, address: str = "") -> None:
-        """*address*: that of the file, to be recorded."""
-        self._tail = f"={address[:300]}" if address else ""
+    def __init__(self, body: bytes) -> None:
         self._contents: list[_Content] = []
         self._is_sound = False  # whether all of it was understood
         root = _parse_xml(body)
@@ -376,7 +374,7 @@ class RslFile:
         found = self._judged(effective) if effective else {}
         if not self._is_sound:
             found[UNKNOWN] = found.get(UNKNOWN, frozenset()) | TRAINING
-        return [Statement(Signal.RSL, f"{detail}{self._tail}", refuses) for detail, refuses in found.items()]
+        return [Statement(Signal.RSL, detail, refuses) for detail, refuses in found.items()]
 
     def _judged(self, effective: list[_Content]) -> dict[str, frozenset[Purpose]]:
         """Detail -> the purposes that it refuses; none for what permits."""

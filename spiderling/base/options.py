@@ -14,15 +14,13 @@ from typing import Any
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import memory_bytes, usable_cores
 from spiderling.base.opt_outs import OptOutPolicy
-from spiderling.base.option_values import PREFIX, check_value, parse_yield_profile
+from spiderling.base.option_values import PREFIX, check_value
 from spiderling.base.option_values import option as _option
 from spiderling.base.terminal import nearest
 from spiderling.base.urls import MAX_SHARDS
 
-MIN_FILTER_BYTES = 8_000_000
-"""Least bytes of a near-duplicate filter: in fewer its layers could not grow."""
-MAX_WORKERS = 256
-"""Chosen: far more text workers than one main process can keep busy."""
+MIN_FILTER_BYTES = 8_000_000  # least bytes of a near-duplicate filter: in fewer its layers could not grow
+MAX_WORKERS = 256  # chosen: far more text workers than one main process can keep busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +342,3 @@ class Options:
     def policy(self) -> OptOutPolicy:
         """How opt-outs are treated; raises BadInput if `optouts` cannot be read."""
         return OptOutPolicy.parse(self.purpose, self.optouts)
-
-    def yield_factor(self) -> float | None:
-        """The factor f of t(n), or None when retirement is off."""
-        return parse_yield_profile(self.yield_profile)

@@ -26,8 +26,7 @@ CANONICAL_VERSION = 1
 """Changes with whatever changes the canonical form of a URL, the name of its host record, or its hash."""
 PREFIXES = ("http://", "https://", "http://www.", "https://www.")
 """What stands before the host record's name in nearly all URLs; the prefixes at odd places are https."""
-HASH_BITS = 40
-"""Lower bits of a seen key, a hash of the URL; the 24 above them are the host's id."""
+HASH_BITS = 40  # lower bits of a seen key, a hash of the URL; the 24 above them are the host's id
 MAX_HOST_ID = (1 << 24) - 1
 _HASH_MASK = (1 << HASH_BITS) - 1
 _PREFIX_NUMBERS = {prefix: number for number, prefix in enumerate(PREFIXES)}
@@ -60,14 +59,10 @@ class CanonicalUrl(NamedTuple):
     """A URL that can be fetched, and its parts."""
 
     url: str
-    name: str
-    """Host name (or address literal) as it is resolved and sent, lower case."""
-    host: str
-    """Name of the host record: no ``www.``, and a port only if it is not 80 or 443."""
-    origin: str
-    """Scheme, name and port: what one robots.txt speaks for (RFC 9309)."""
-    path: str
-    """Path with query, as robots.txt rules see it."""
+    name: str  # host name (or address literal) as it is resolved and sent, lower case
+    host: str  # name of the host record: no ``www.``, and a port only if it is not 80 or 443
+    origin: str  # scheme, name and port: what one robots.txt speaks for (RFC 9309)
+    path: str  # path with query, as robots.txt rules see it
 
     @property
     def port(self) -> int:
@@ -236,8 +231,7 @@ def domain_mark(name: str) -> int:
     return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1
 
 
-MAX_SHARDS = 1024
-"""Chosen: far more than a crawl can use; a shard's number fits two bytes."""
+MAX_SHARDS = 1024  # chosen: far more than a crawl can use; a shard's number fits two bytes
 
 
 @lru_cache(maxsize=1 << 17)
@@ -257,19 +251,15 @@ def shard_of_page(page: int) -> int | None:
     return page - 1 if 0 < page <= MAX_SHARDS else None
 
 
-WORD_BITS = 16
-"""Bits of a word's hash."""
-OF_NAME = 2
-"""Number of hashes of a host name: of its top-level domain and its first label."""
-OF_PATH = 4
-"""Number of hashes of a path: of its first words; 0 stands for a missing one."""
+WORD_BITS = 16  # bits of a word's hash
+OF_NAME = 2  # number of hashes of a host name: of its top-level domain and its first label
+OF_PATH = 4  # number of hashes of a path: of its first words; 0 stands for a missing one
 _MASK = (1 << WORD_BITS) - 1
 _LETTERS = bytes(code if chr(code).isalpha() and code < 128 else 32 for code in range(256)).lower()
 """Translation of bytes: ASCII letters to lower case, all others to spaces."""
 _SLASH = crc32(b"/")
 _NONE = [0] * OF_PATH
-_MAX_BYTES = 80
-"""Bytes at the beginning of a path in which words are looked for (chosen)."""
+_MAX_BYTES = 80  # bytes at the beginning of a path in which words are looked for (chosen)
 
 
 def word_hash(word: str) -> int:

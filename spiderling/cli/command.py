@@ -310,8 +310,7 @@ def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: An
 _SHARDS = f"{PREFIX}SHARDS"
 _CLUSTER = f"{PREFIX}CLUSTER"
 _PAGE = f"{PREFIX}PAGE"
-_OF_THE_LAUNCHER = ("--pidfile=", "--profile=")
-"""Flags of the command that hold for the process that starts the shards."""
+_OF_THE_LAUNCHER = ("--pidfile=", "--profile=")  # flags of the command that hold for the process that starts the shards
 
 
 def wanted_shards(settings: BaseSettings) -> int | None:

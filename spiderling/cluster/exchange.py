@@ -22,7 +22,7 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
-from spiderling.frontier.storage.protocol import Changes, OutboxRow, OutboxSummary, PeerRow, State
+from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import LinkingPage
 
@@ -79,11 +79,11 @@ class Peer:
     sent because time has passed, so a shard that is away has no more than the window waiting in the transport.
     """
 
-    def __init__(self, row: PeerRow, waiting: OutboxSummary | None = None) -> None:
-        """*row*: how far the store has come; *waiting*: the messages in it."""
+    def __init__(self, row: PeerRow, first: int | None = None) -> None:
+        """*row*: how far the store has come; *first*: number of the first message that waits in it, if any does."""
         self.shard = row.shard
         self.newest = row.sent  # number of the newest message, which may still be growing
-        self.acknowledged = waiting.first - 1 if waiting is not None else row.sent
+        self.acknowledged = row.sent if first is None else first - 1
         """Number up to which the other shard has committed what it took."""
         self.forgotten = self.acknowledged
         """Number up to which messages have left the store, or do so with the next batch of changes."""

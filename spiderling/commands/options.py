@@ -11,8 +11,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.cli.command import SpiderlingCommand, none_has
 
-UNITS = {"_s": "s", "_bytes": "bytes", "_pages": "pages", "_share": "0 to 1"}
-"""End of an option's name -> its unit."""
+UNITS = {"_s": "s", "_bytes": "bytes", "_pages": "pages", "_share": "0 to 1"}  # end of an option's name -> its unit
 
 
 class Command(SpiderlingCommand):

@@ -106,27 +106,23 @@ def plan(crawl: Crawl) -> bool:
 
 def _read(database: Path, marks: Mapping[str, int]) -> _Batches:
     """The next batches, and what was found and noted up to the same time."""
-    with _reading(database) as connection:
-        return _read_from(connection, marks)
-
-
-def _read_from(connection: sqlite3.Connection, marks: Mapping[str, int]) -> _Batches:
     read = _Batches([], {}, Counter(), dict(marks))
-    connection.execute("BEGIN")  # the three tables as of one moment
     until = 0.0
-    query = "SELECT batch, time, keys, ends FROM ended WHERE batch > ? ORDER BY batch LIMIT ?"
-    for batch, until, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
-        read.marks["ended"] = batch
-        read.ended.extend((end, until) for end in unpack_ends(keys, ends) if end.reason in NOTED)
-    wanted = {end.key for end, _ in read.ended}
-    query = "SELECT batch, keys, validators FROM validator WHERE batch > ? AND time <= ?"
-    for batch, keys, packed in connection.execute(query, (marks.get("validator", 0), until)):
-        read.validators.update(zip(unpack_keys(keys), unpacked_validators(packed), strict=True))
-        read.marks["validator"] = batch
-    query = "SELECT batch, pages FROM found WHERE batch > ? AND time <= ?"
-    for batch, pages in connection.execute(query, (marks.get("found", 0), until)):
-        runs = unpack_keys(pages)
-        for page, number in zip(runs[::2], runs[1::2], strict=True):
-            read.links[page] += number * (page in wanted)
-        read.marks["found"] = batch
+    with _reading(database) as connection:
+        connection.execute("BEGIN")  # the three tables as of one moment
+        query = "SELECT batch, time, keys, ends FROM ended WHERE batch > ? ORDER BY batch LIMIT ?"
+        for batch, until, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
+            read.marks["ended"] = batch
+            read.ended.extend((end, until) for end in unpack_ends(keys, ends) if end.reason in NOTED)
+        wanted = {end.key for end, _ in read.ended}
+        query = "SELECT batch, keys, validators FROM validator WHERE batch > ? AND time <= ?"
+        for batch, keys, packed in connection.execute(query, (marks.get("validator", 0), until)):
+            read.validators.update(zip(unpack_keys(keys), unpacked_validators(packed), strict=True))
+            read.marks["validator"] = batch
+        query = "SELECT batch, pages FROM found WHERE batch > ? AND time <= ?"
+        for batch, pages in connection.execute(query, (marks.get("found", 0), until)):
+            runs = unpack_keys(pages)
+            for page, number in zip(runs[::2], runs[1::2], strict=True):
+                read.links[page] += number * (page in wanted)
+            read.marks["found"] = batch
     return read

@@ -30,12 +30,12 @@ from spiderling.frontier.redirects import Redirects, salt_of_redirect
 from spiderling.frontier.robots import MAX_WAITING, Robots, raised
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
-from spiderling.frontier.storage.protocol import Changes, HistoryRow, State
+from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import UrlEnd
 from spiderling.frontier.strategies import parse
 from spiderling.frontier.strategy import LinkingPage, Strategy
-from spiderling.frontier.url_states import Ledger, UrlStates, history_row
+from spiderling.frontier.url_states import Ledger, UrlStates
 
 
 class Frontier:
@@ -457,7 +457,7 @@ class Frontier:
 
     @property
     def ledger(self) -> Ledger:
-        """The counts; outside the package only totals and ``forget_refused_links`` change them."""
+        """The counts; outside the package only totals and ``refused_links`` are changed."""
         return self.url_states.ledger
 
     @property
@@ -482,7 +482,22 @@ class Frontier:
 
     def history(self, now: float) -> HistoryRow:
         """The totals at *now*, as a row of the table ``history``."""
-        return history_row(now, self.ledger, self.hosts)
+        totals = self.ledger.totals
+        return HistoryRow(
+            int(now // TICK_S),
+            now,
+            totals["time_s"],
+            totals["pages"],
+            totals["documents"],
+            totals["words"],
+            totals["downloaded_bytes"],
+            totals["kept_bytes"],
+            self.ledger.discovered,
+            self.ledger.waiting + self.ledger.in_transit,
+            len(self.hosts),
+            self.host_states.at_work(),
+            self.host_states.hosts_by_state().get(HostState.RETIRED, 0),
+        )
 
     def drain(self, now: float) -> Changes:
         """What the store must learn since the last call, as one immutable batch."""

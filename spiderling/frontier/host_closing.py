@@ -22,10 +22,8 @@ from spiderling.frontier.robots import REFUSING, Robots
 from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord
 from spiderling.frontier.storage.sqlite import SqliteStore
 
-MIN_PAGES = 8
-"""Judged responses before which no host is retired (SpiderLing)."""
-MIN_BYTES = 512_000
-"""Downloaded bytes before which no host is retired; both must be reached (SpiderLing: 512 kB)."""
+MIN_PAGES = 8  # judged responses before which no host is retired (SpiderLing)
+MIN_BYTES = 512_000  # downloaded bytes before which no host is retired; both must be reached (SpiderLing: 512 kB)
 _MILDER = (1.0, 0.4, 0.16, 0.064, 0.0)
 """Factor on the threshold of a host that was reopened so many times (chosen: the first one leads from the profile
 normal to permissive).  With the last one no host is retired: when there is nothing better, each host that gave text is
@@ -79,7 +77,7 @@ class HostClosing(Part):
     def __init__(self, core: Core, robots_requests: RobotsRequests) -> None:
         super().__init__(core)
         self._gives_up = core.strategy.gives_up
-        self._own_factor = core.options.yield_factor() if core.strategy.retires else None
+        self._own_factor = parse_yield_profile(core.options.yield_profile) if core.strategy.retires else None
         self.judge_by(None)
         self._reopened: list[Host] = []
         self._floor = max(core.options.min_active_hosts, int(core.strategy.reopens))

@@ -48,8 +48,7 @@ MAX_CLOSED = 20_000
 """Closed sections that are kept, at most 370 bytes each (chosen); beyond, the host that got one first loses its own."""
 MAX_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each (chosen); the one found first is dropped first."""
-MAX_MIRRORS = 4000
-"""Possible mirrors that are kept, at most 1.3 kB each (chosen); the one found first is dropped first."""
+MAX_MIRRORS = 4000  # possible mirrors that are kept, at most 1.3 kB each (chosen); the one found first is dropped first
 MAX_HOSTS = 16  # other hosts with which a possible mirror is compared (chosen)
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")

@@ -27,7 +27,7 @@ from spiderling.frontier.hosts import (
 )
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.storage.host_table import HostTable
-from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, State
+from spiderling.frontier.storage.protocol import Changes, State
 from spiderling.frontier.storage.queues import Queues, line_of, url_of
 from spiderling.frontier.storage.seen import SeenSet
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -133,10 +133,6 @@ class Ledger:
                 is_known = fact in self.facts or len(self.facts) < _MAX_FACTS
                 self.facts[fact if is_known else fact.partition("/")[0] + "/other"] += 1
 
-    def forget_refused_links(self) -> None:
-        """Count refused links from 0 on."""
-        self.refused_links.clear()
-
     @property
     def balance(self) -> Balance:
         """The URLs discovered and where they are."""
@@ -160,27 +156,6 @@ def _reason(key: str) -> Reason:
         return Reason.of(key)
     except KeyError:
         raise DamageError(f"the state counts URLs that ended as {key[:80]!r}, which is no way to end.") from None
-
-
-def history_row(now: float, ledger: Ledger, hosts: HostTable) -> HistoryRow:
-    """The crawl's totals at *now*."""
-    states = hosts.states.hosts_by_state()
-    totals = ledger.totals
-    return HistoryRow(
-        int(now // TICK_S),
-        now,
-        totals["time_s"],
-        totals["pages"],
-        totals["documents"],
-        totals["words"],
-        totals["downloaded_bytes"],
-        totals["kept_bytes"],
-        ledger.discovered,
-        ledger.waiting + ledger.in_transit,
-        len(hosts),
-        hosts.states.at_work(),
-        states.get(HostState.RETIRED, 0),
-    )
 
 
 GENERATION = "generation"  # key in the store's counts: the number of the last flush (storage/protocol.py)

@@ -396,7 +396,7 @@ class _Rebuilding:
         for kind, tell in (("corpus", self._corpus), ("links", self._links), ("warc", self._archive)):
             for surplus in _of_kind(output, kind):
                 tell(surplus)
-        self.frontier.ledger.forget_refused_links()  # what the corpus told already
+        self.frontier.ledger.refused_links.clear()  # what the corpus told already
         for surplus in _of_kind(output, "links"):
             self._queue_links(surplus)
         history = self.frontier.history(self.now)

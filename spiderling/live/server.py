@@ -146,8 +146,7 @@ class Server:
         )
         host, port, *_ = self._socket.getsockname()
         self._access = Access(token, address, port)
-        self.place = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-        """Where it is served, for people."""
+        self.place = f"http://{f'[{host}]' if ':' in host else host}:{port}/"  # where it is served, for people
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="live page")
         self._busy: set[web.RequestHandler] = set()  # connections with a request that is being answered
 

@@ -28,12 +28,9 @@ class ArchiveSpider(CorpusSpider):
     """``scrapy crawl archive -a lang=cs -a warc=FILES-or-globs-or-URLs``: the same pipelines, and no requests."""
 
     name = "archive"
-    warc: str = ""
-    """WARC files, globs, directories and URLs, with commas; a name in .txt or .paths is a list of these."""
-    urls: str = ""
-    """A file of the only URLs that are taken, one a line; with * at the end, all URLs that begin so."""
-    archives: tuple[str, ...] = ()
-    """The archives that ``warc`` names: absolute paths and URLs."""
+    warc: str = ""  # WARC files, globs, directories and URLs, with commas; a name in .txt or .paths is a list of these
+    urls: str = ""  # a file of the only URLs that are taken, one a line; with * at the end, all URLs that begin so
+    archives: tuple[str, ...] = ()  # the archives that ``warc`` names: absolute paths and URLs
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:

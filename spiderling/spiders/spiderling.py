@@ -25,18 +25,13 @@ if TYPE_CHECKING:  # Scrapy imports all spiders before it looks at the command l
 class CorpusSpider(Spider):
     """The arguments (``-a``) that all spiders of this project take."""
 
-    lang: str = ""
-    """Languages of the corpus: ISO 639 codes or English names, with commas."""
-    recognise: str = ""
-    """Further languages that pages are told apart from."""
-    seen: str = ""
-    """Earlier corpora, whose text counts as a duplicate: prevertical files or directories, with commas."""
+    lang: str = ""  # languages of the corpus: ISO 639 codes or English names, with commas
+    recognise: str = ""  # further languages that pages are told apart from
+    seen: str = ""  # earlier corpora, whose text counts as a duplicate: prevertical files or directories, with commas
     words: str = ""
     """Kept words at which the crawl stops, with the document that reaches them; with a larger number it goes on."""
-    tlds: str = ""
-    """Top-level domains: national, national+generic, all, or names with commas."""
-    hosts: str = ""
-    """A file of the only hosts whose pages are wanted, one a line."""
+    tlds: str = ""  # top-level domains: national, national+generic, all, or names with commas
+    hosts: str = ""  # a file of the only hosts whose pages are wanted, one a line
 
     def __init__(self, name: str | None = None, **arguments: Any) -> None:
         declared = declared_arguments(type(self))
@@ -59,12 +54,9 @@ class SpiderlingSpider(CorpusSpider):
     """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1M]``."""
 
     name = "spiderling"
-    follow: str = ""
-    """Links that are followed: all, host (within the seeds' hosts) or none."""
-    recrawl: str = ""
-    """Whether pages are revisited for new text: on, off, or for so many days such as 30d."""
-    strategy: str = ""
-    """In which order links and hosts are fetched, such as bfs, yield or spiderling:thrift=3."""
+    follow: str = ""  # links that are followed: all, host (within the seeds' hosts) or none
+    recrawl: str = ""  # whether pages are revisited for new text: on, off, or for so many days such as 30d
+    strategy: str = ""  # in which order links and hosts are fetched, such as bfs, yield or spiderling:thrift=3
     seeds: str = ""
     """A file with one URL a line, or URLs separated by commas or spaces; by default a crawl begins with the seeds of
     the language models."""

@@ -64,8 +64,7 @@ class Worker(asyncio.BufferedProtocol):
         self._spare: socket.socket | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = 0.0
-        self.is_worn = False
-        """Whether it has said that it is; then it is to be replaced, and no page is to blame."""
+        self.is_worn = False  # whether it has said that it is; then it is to be replaced, and no page is to blame
         self._is_distrusted = False
         self._reason = "the text worker died"
         self._loop = asyncio.get_running_loop()

@@ -18,7 +18,6 @@ from spiderling.frontier.storage.protocol import (
     ConsentRow,
     Flush,
     OutboxRow,
-    OutboxSummary,
     PeerRow,
     RobotsRecord,
     SegmentRow,
@@ -90,7 +89,7 @@ def test_every_kind_of_row_comes_back(opened: Callable[[], SqliteStore]) -> None
     expected = State(
         tails={1 << 4: [b"@/a", b"@/b"], 2 << 4 | 3: [b"C/\xff\t"]}, seen=[7, -(2**63), 2**63 - 1], digests=[0, -1],
             segments=FULL.segments, counts=FULL.counts, meta=FULL.meta, peers=FULL.peers,
-        outboxes={0: OutboxSummary(1, 1, 2, 2, 6.5), 2: OutboxSummary(1, 2, 4, 3, 5.0)},
+        outboxes={0: 1, 2: 1},
     )  # fmt: skip
     for again in (store, opened()):  # also when it is opened again without having been closed
         assert plain(again.load()) == expected
@@ -141,7 +140,7 @@ def test_messages_stay_until_they_are_acknowledged(opened: Callable[[], SqliteSt
     for again in (store, opened()):
         assert [row.number for row in again.messages(2, 0, 10**6)] == [3]
         assert again.messages(0, 0, 10**6) == [FULL.outbox[2]]
-        assert again.load().outboxes[2] == OutboxSummary(3, 1, 1, 50, 8.0)
+        assert again.load().outboxes == {0: 1, 2: 3}
         assert again.load().peers == [PeerRow(0, 1, 0), PeerRow(2, 3, 78)]
 
 

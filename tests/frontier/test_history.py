@@ -11,7 +11,6 @@ from spiderling.base.options import Options
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, HistoryRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.url_states import history_row
 
 HOUR = 360
 DAY = 24 * HOUR
@@ -32,7 +31,7 @@ def test_a_row_holds_the_totals_of_its_moment():
     frontier.put_seed("http://a.test/", 1000.0)
     frontier.ledger.totals.update(pages=7, words=300, downloaded_bytes=9000, kept_bytes=800, time_s=60, documents=3)
     frontier.drain(1030.0)
-    assert history_row(1030.0, frontier.ledger, frontier.hosts) == HistoryRow(
+    assert frontier.history(1030.0) == HistoryRow(
         103, 1030.0, 60, 7, 3, 300, 9000, 800, discovered=1, waiting=1, hosts=1, at_work=1, retired=0
     )
 

@@ -135,27 +135,6 @@ class OutboxRow(NamedTuple):
     message: bytes
 
 
-def within(rows: Iterable[OutboxRow], max_bytes: int) -> list[OutboxRow]:
-    """The first of *rows* that have *max_bytes* together, but one at least."""
-    taken: list[OutboxRow] = []
-    for row in rows:
-        max_bytes -= len(row.message)
-        if taken and max_bytes < 0:
-            break
-        taken.append(row)
-    return taken
-
-
-class OutboxSummary(NamedTuple):
-    """The messages that wait for one shard."""
-
-    first: int  # the lowest of their numbers
-    messages: int
-    links: int
-    bytes: int
-    since: float  # when the oldest was begun
-
-
 class PeerRow(NamedTuple):
     """How far the exchange with another shard has come."""
 
@@ -248,4 +227,4 @@ class State:
     counts: dict[str, int] = field(default_factory=dict)
     meta: dict[str, str] = field(default_factory=dict)
     peers: list[PeerRow] = field(default_factory=list)
-    outboxes: dict[int, OutboxSummary] = field(default_factory=dict)  # by the shard that the messages are for
+    outboxes: dict[int, int] = field(default_factory=dict)  # shard -> number of the first message that waits for it

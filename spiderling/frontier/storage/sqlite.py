@@ -26,7 +26,6 @@ from spiderling.frontier.storage.protocol import (
     Changes,
     ConsentRow,
     OutboxRow,
-    OutboxSummary,
     PeerRow,
     RobotsRecord,
     SegmentRow,
@@ -34,7 +33,6 @@ from spiderling.frontier.storage.protocol import (
     StoredHost,
     chunks_of,
     thinning,
-    within,
 )
 from spiderling.frontier.storage.queues import log_entry, pack, replay, unpack
 from spiderling.frontier.storage.state_file import (
@@ -68,8 +66,7 @@ _CACHE_KB = 32_000  # SQLite's page cache of the writing connection (chosen)
 _MIN_FREE_BYTES = 1 << 17
 """Free bytes below which the disk is taken to be what an error of reading or writing is about (chosen: SQLite's index
 of the log grows by 32 kB)."""
-REFUSED = (sqlite3.Error, *UNFIT)
-"""Exceptions for a damaged file, or for a value that its column or array cannot hold."""
+REFUSED = (sqlite3.Error, *UNFIT)  # exceptions for a damaged file, or for a value that its column or array cannot hold
 _HOSTS_AT_ONCE = 20_000  # hosts that one query of ``host_columns`` reads (chosen)
 _COLUMNS = "id, name, state, distance, waiting + parked AS queued, due"
 _LAST_HOST = """SELECT max(coalesce(max(id), 0),
@@ -147,13 +144,8 @@ class SqliteStore:
                 counts=dict(self._whole("count")),
                 meta=dict(self._whole("meta")),
                 peers=[PeerRow._make(row) for row in self._whole("peer")],
-                outboxes=self._outboxes(),
+                outboxes=dict(self._reader.execute("SELECT shard, min(number) FROM outbox GROUP BY shard").fetchall()),
             )
-
-    def _outboxes(self) -> dict[int, OutboxSummary]:
-        sums = "min(number), count(*), sum(links), sum(length(message)), min(time)"
-        rows = self._reader.execute(f"SELECT shard, {sums} FROM outbox GROUP BY shard")
-        return {shard: OutboxSummary(*summary) for shard, *summary in rows}
 
     def _whole(self, table: str) -> Iterator[list[Any]]:
         """The rows of a table, each compared with its checksum."""
@@ -247,13 +239,14 @@ class SqliteStore:
     def messages(self, shard: int, after: int, max_bytes: int) -> list[OutboxRow]:
         """The messages to *shard* from the number *after* + 1 on, as many as have *max_bytes*, but one at least."""
         following = "SELECT min(number) FROM outbox WHERE shard = ? AND number > ?"  # a shard that is away has many
-
-        def rows() -> Iterator[OutboxRow]:
-            number = after
-            while (number := self._rows(following, (shard, number))[0][0]) is not None:
-                yield OutboxRow._make(self._one("outbox", shard, number))
-
-        return within(rows(), max_bytes)
+        taken: list[OutboxRow] = []
+        while (after := self._rows(following, (shard, after))[0][0]) is not None:
+            row = OutboxRow._make(self._one("outbox", shard, after))
+            max_bytes -= len(row.message)
+            if taken and max_bytes < 0:
+                break
+            taken.append(row)
+        return taken
 
     def _one(self, table: str, *key: object) -> list[Any]:
         """The row with this key; raises StorageError if there is none, or if it was changed."""
@@ -329,7 +322,10 @@ class StateWriter:
 
     def commit(self, changes: Changes) -> None:
         with self._transaction():
-            self._write(changes)
+            self._write_hosts(changes)
+            self._write_queues(changes)
+            self._write_replaced(changes)
+            self._write_appended(changes)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -345,12 +341,6 @@ class StateWriter:
             with suppress(sqlite3.Error):
                 self.connection.rollback()
             raise StorageError(f"{self._path} could not be written: {error}.") from error
-
-    def _write(self, changes: Changes) -> None:
-        self._write_hosts(changes)
-        self._write_queues(changes)
-        self._write_replaced(changes)
-        self._write_appended(changes)
 
     def _write_replaced(self, changes: Changes) -> None:
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"

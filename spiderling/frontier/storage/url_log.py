@@ -53,14 +53,6 @@ class UrlEnd(NamedTuple):
     payload: str = ""  # QueuedUrl.payload in base64, from which the request can be made again; empty for kept pages
 
 
-class Purge(NamedTuple):
-    """A queue that was given up as a whole."""
-
-    host: int
-    reason: str
-    urls: int
-
-
 @dataclass(frozen=True, slots=True)
 class UrlLogBatch:
     """Rows that one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
@@ -69,7 +61,7 @@ class UrlLogBatch:
     ends: list[UrlEnd] = field(default_factory=list)
     found: list[int] = field(default_factory=list)
     pages: list[tuple[int, int]] = field(default_factory=list)  # runs of (key of the page, number of keys in ``found``)
-    purges: list[Purge] = field(default_factory=list)
+    purges: list[tuple[int, str, int]] = field(default_factory=list)  # (host id, reason, number of URLs)
     validators: list[tuple[int, bytes]] = field(default_factory=list)  # (key, recrawl/pages.py) of pages that ended
     segment: str = ""  # the segment with the batch's documents
     offset: int = 0  # where their frame begins in the segment, in bytes
@@ -104,7 +96,7 @@ class UrlLog:
     def log_purge(self, host: Host, reason: Reason, urls: int) -> None:
         """The whole queue of *host* ended, with this number of *urls*."""
         if self.keeps_ends and urls:
-            self._batch.purges.append(Purge(host.id, reason.value, urls))
+            self._batch.purges.append((host.id, reason.value, urls))
 
     def drain(self, now: float) -> UrlLogBatch:
         """Everything that was logged since the last call."""

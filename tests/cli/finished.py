@@ -42,7 +42,7 @@ SETTINGS = {
     "YIELD_PROFILE": "paper", "TLDS": "test", "QUALITY": "text_chars=400..", "MAX_WORDS": 1_000_000,
     "LOGSTATS_INTERVAL": 1,
     "CONSTANTS": {
-        "frontier.host_closing.MIN_BYTES": 1000, "frontier.url_states.TICK_S": 1, "crawl.crawl.SEGMENT_BYTES": 3000,
+        "frontier.host_closing.MIN_BYTES": 1000, "frontier.frontier.TICK_S": 1, "crawl.crawl.SEGMENT_BYTES": 3000,
     },
 }  # fmt: skip
 

@@ -204,7 +204,6 @@ class SqliteStore:
         return host
 
     def chunk_ids(self, host_id: int) -> list[int]:
-        """Ids of a host's chunks, ascending."""
         bounds = (host_id << HOST_SHIFT, host_id + 1 << HOST_SHIFT)
         return [row[0] for row in self._rows("SELECT id FROM chunk WHERE id >= ? AND id < ? ORDER BY id", bounds)]
 
@@ -322,10 +321,7 @@ class StateWriter:
 
     def commit(self, changes: Changes) -> None:
         with self._transaction():
-            self._write_hosts(changes)
-            self._write_queues(changes)
-            self._write_replaced(changes)
-            self._write_appended(changes)
+            self._write(changes)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -341,6 +337,12 @@ class StateWriter:
             with suppress(sqlite3.Error):
                 self.connection.rollback()
             raise StorageError(f"{self._path} could not be written: {error}.") from error
+
+    def _write(self, changes: Changes) -> None:
+        self._write_hosts(changes)
+        self._write_queues(changes)
+        self._write_replaced(changes)
+        self._write_appended(changes)
 
     def _write_replaced(self, changes: Changes) -> None:
         first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"

@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -45,7 +45,9 @@ from spiderling.base.options import Options
 from spiderling.languages import available, load
 from spiderling.text import LanguageModels, TextOptions, clean_text, cleaning, process
 from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, NetworkWeights, bundled
+from spiderling.text.declared import fill_head
 from spiderling.text.judging import Judge
+from spiderling.text.page import Page as CleanedPage
 from spiderling.text.steps import PYTHON, Steps, choose
 
 PAGES = Path("pages/pages-dev.jsonl.zst")
@@ -72,6 +74,9 @@ class Case:
 
     page: MarkedPage
     language: str
+    url: str = ""
+    date: str = ""
+    """The day on which it was published by its file; '' where that is not known."""
 
 
 def cases(data: Path) -> list[Case]:
@@ -81,7 +86,7 @@ def cases(data: Path) -> list[Case]:
 
 def _case(page: MarkedPage, record: dict[str, Any]) -> Case:
     if "type" in record:
-        return Case(replace(page, group=f"wcxb {record['type']}"), "en")
+        return Case(replace(page, group=f"wcxb {record['type']}"), "en", record["url"], record["date"] or "")
     source = record["set"]
     # some sets name hosts in ids
     parts = record["id"].split("_")
@@ -289,6 +294,40 @@ def _print_languages(every: Sequence[Case], ways: Mapping[str, Extractor]) -> No
     print()
 
 
+def dates(every: Sequence[Case]) -> dict[str, float]:
+    """Print how well the dates of WCXB's pages are found, and how many are found where none is known; returns ours.
+
+    Where a page names two, some of the known ones are those of its last change.
+    """
+    ways: dict[str, Callable[[Case], str]] = {"ours": _published}
+    with suppress(ImportError):
+        from htmldate import find_date
+
+        for name, is_extensive in (("htmldate, fast", False), ("htmldate", True)):
+            ways[name] = partial(_by_htmldate, find_date, is_extensive)
+    dated = [case for case in every if case.date]
+    others = [case for case in every if case.url and not case.date]
+    rows = []
+    for name, way in ways.items():
+        found = [(case.date[:10], day) for case in dated if (day := way(case)[:10])]
+        right = sum(known == day for known, day in found)
+        rows.append([name, right / len(dated), right / len(found), sum(bool(way(case)) for case in others)])
+    print(f"dates of {len(dated)} pages of WCXB")
+    table(["", "recall", "precision", f"of {len(others)} without a known one"], rows)
+    print()
+    return {"dates_recall": round(float(rows[0][1]), 3), "dates_precision": round(float(rows[0][2]), 3)}
+
+
+def _published(case: Case) -> str:
+    page = CleanedPage()
+    fill_head(page, COMPILED.steps.parse(case.page.html), case.url)
+    return page.published
+
+
+def _by_htmldate(find: Callable[..., str | None], is_extensive: bool, case: Case) -> str:
+    return find(case.page.html, url=case.url, original_date=True, extensive_search=is_extensive) or ""
+
+
 def _older(means: Mapping[str, float]) -> float:
     return boilerplate_fit.mean({group: value for group, value in means.items() if not group.startswith("wcxb")})
 
@@ -346,7 +385,7 @@ def main() -> None:
         ms_30k=round(found[30][SUM], 2),
         ratio_stock=round(found[131][STOCK] / found[131].get(COMPILED_SUM, found[131][SUM]), 1),
         **(_compared(found, pages, number) if COMPILED.steps is not PYTHON else {}),
-        **(quality(marked, step) if marked else {}),
+        **({**dates(marked), **quality(marked, step)} if marked else {}),
     )
 
 

@@ -208,7 +208,7 @@ def test_from_a_zipped_egg(tmp_path):
     egg = tmp_path / "project.egg"
     with zipfile.ZipFile(egg, "w") as archive:
         text = ROOT / "spiderling/text"
-        data = [text / "boilerplate/model.json", text / "encoding/labels.txt"]
+        data = [text / "boilerplate/model.json", text / "encoding/labels.txt", text / "months.txt"]
         for path in [*(ROOT / "spiderling").rglob("*.py"), *data]:
             archive.write(path, path.relative_to(ROOT))
         for path in [ROOT / "models" / "__init__.py", *(ROOT / "models" / "cs").iterdir()]:

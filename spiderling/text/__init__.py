@@ -13,6 +13,7 @@
     words.py         what the words of a text tell: a relative of the language, one of several sisters
     ngrams.py        character n-grams of a page as hashes, and of a language with their counts
     declared.py      what the page declares: its address, licence, dates, versions in other languages, language
+    dates.py         dates as pages write them
     optout.py        what the page says about the use of its text
     quality.py       badness, further signals of a document's quality, signs of spam
     fingerprints.py  hashes by which texts are compared: shingles, the sketch of a page, digests of paragraphs
@@ -21,7 +22,8 @@
     listing.py       what a sitemap or feed lists, with dates
     prevertical.py   a document as it stands in the corpus; tokens
 
-Nothing here uses the network or a clock.  The only file read is that of the weights for boilerplate/model.py.
+Nothing here uses the network or a clock.  The only files read are boilerplate/model.json, encoding/labels.txt and
+months.txt.
 """
 
 from spiderling.text.cleaning import clean_text, kept_language, measure_clean, process, process_document

@@ -12,9 +12,8 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
+from spiderling.text.dates import day_in_address, iso_date, shown_day
 from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.links import join
 from spiderling.text.html.metadata import ONLY_DAY
@@ -51,14 +50,6 @@ _PUBLISHED = (
 _ARTICLE_TYPES = ("Article", "Posting", "Page", "Report", "Recipe", "CreativeWork")  # endings of schema.org's types
 _MODIFIED = ("article:modified_time", "datemodified", "og:updated_time", "dcterms.modified", "last-modified")
 """Names of <meta> that state a date, the most reliable first."""
-_ISO_DATE = re.compile(
-    r"(?P<year>(?:19|20)\d\d)-?(?P<month>0[1-9]|1[0-2])-?(?P<day>0[1-9]|[12]\d|3[01])"
-    r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?)?(?!\d)"
-)
-_DAY_FIRST = re.compile(
-    r"(?P<day>0?[1-9]|[12]\d|3[01])\s?(?P<sign>[./-])\s?(?P<month>0?[1-9]|1[0-2])\s?(?P=sign)\s?(?P<year>(?:19|20)\d\d)"
-    r"(?!\d)"
-)
 _NOT_SPACE = re.compile(r"\S")
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
@@ -80,46 +71,22 @@ def fill_head(page: Page, parsed: Parsed, url: str) -> None:
     page.html_lang = parsed.html_lang
     page.canonical = join(url, parsed.rels["canonical"].strip()) if "canonical" in parsed.rels else None
     page.licence = _licence(parsed, url)
-    page.published = _date(parsed, _PUBLISHED, "datePublished")
+    page.published = (
+        _date(parsed, _PUBLISHED, "datePublished")
+        or iso_date(parsed.meta.get(ONLY_DAY, ""))
+        or day_in_address(url)
+        or shown_day(parsed.blocks, language_of_tag(page.html_lang))
+    )
     page.modified = _date(parsed, _MODIFIED, "dateModified")
     joined = {language: join(url, href.strip()) for language, href in parsed.alternates.items()}
     page.alternates = {code: target for code, target in joined.items() if target and target.startswith("http")}
 
 
-def iso_date(text: str) -> str:
-    """*text*, a date by ISO 8601 or RFC 5322, as YYYY-MM-DD, with THH:MM[:SS][zone] if it gives a time; else ''.
-
-    Also a day before its month, if the two cannot be taken for each other: with dots, or after the twelfth.
-    """
-    match = _ISO_DATE.match(text.strip())
-    if match:
-        time = f"T{match['time']}{match['zone'] or ''}" if match["time"] else ""
-        return f"{match['year']}-{match['month']}-{match['day']}{time}"
-    match = _DAY_FIRST.match(text.strip())
-    if match:
-        is_sure = match["sign"] == "." or int(match["day"]) > 12
-        return f"{match['year']}-{match['month']:0>2}-{match['day']:0>2}" if is_sure else ""
-    try:
-        return parsedate_to_datetime(text[:60]).isoformat()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return ""
-
-
-def seconds_of(text: str) -> float | None:
-    """The time that *text* gives, as in `iso_date`, in seconds since 1970; without a zone it is UTC, a day begins."""
-    try:
-        when = datetime.fromisoformat(iso_date(text))
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
 def _date(parsed: Parsed, names: Sequence[str], key: str) -> str:
     """The first date among the <meta> *names*, else the page's own under *key* in the JSON-LD; '' for none."""
-    stated = [*(parsed.meta.get(name, "") for name in names), *_dates_of_page(parsed.data, key)]
-    if key == "datePublished":
-        stated.append(parsed.meta.get(ONLY_DAY, ""))
-    return next(filter(None, map(iso_date, filter(None, stated))), "")
+    stated = filter(None, (*(parsed.meta.get(name) for name in names), *_dates_of_page(parsed.data, key)))
+    language = language_of_tag(parsed.html_lang)
+    return next(filter(None, (iso_date(date, language) for date in stated)), "")
 
 
 def _dates_of_page(data: str, key: str) -> list[str]:

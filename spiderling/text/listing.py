@@ -30,7 +30,7 @@ from lxml import etree
 from spiderling.base import opt_outs
 from spiderling.base.opt_outs import Purpose, RslFile, Signal, Statement
 from spiderling.base.urls import canonicalize
-from spiderling.text.declared import iso_date, seconds_of
+from spiderling.text.dates import iso_date, seconds_of
 from spiderling.text.encoding.labels import codec_of
 from spiderling.text.html.links import join
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from spiderling.base import opt_outs
 from spiderling.base.opt_outs import AI_AGENTS, ANY, NOTHING, TRAINING, Signal, Statement, few, reservation, usage
 from spiderling.base.options import Options
-from spiderling.text.declared import seconds_of
+from spiderling.text.dates import seconds_of
 from spiderling.text.html.metadata import RSL_END, RSL_INLINE, RSL_LINKS
 
 MAX_HEADER_CHARS = 2000  # characters of a header value that are read; chosen

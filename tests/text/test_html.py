@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from spiderling.base.link_batch import FOREIGN, WANTED
 from spiderling.base.urls import owner_of
 from spiderling.text import Page
-from spiderling.text.declared import fill_head, iso_date
+from spiderling.text.dates import iso_date
+from spiderling.text.declared import fill_head
 from spiderling.text.html.blocks import RawLink, normal_form, normal_forms, rejoined
 from spiderling.text.html.links import join, resolve
 from spiderling.text.html.metadata import MAX_ALTERNATES, MAX_DATA_CHARS
@@ -391,10 +392,24 @@ def head(html: str) -> Page:
         ("Sat, 21 Nov 2026 08:15:00 GMT", "2026-11-21T08:15:00+00:00"), ("2026-13-01", ""), ("202611211", ""),
         ("yesterday", ""), ("", ""), ("03.04.2021", "2021-04-03"), ("3. 4. 2021", "2021-04-03"),
         ("24/12/2021", "2021-12-24"), ("03/04/2021", ""), ("3.4/2021", ""), ("32.1.2021", ""),
+        ("12/24/2021", "2021-12-24"), ("4-4-2021", "2021-04-04"), ("2021/4/3", "2021-04-03"), ("² may 2021", ""),
+        ("April 3rd, 2021", "2021-04-03"), ("Sat, 3 Apr. 2021 at 10:00", "2021-04-03"), ("3 loaves, May 2021", ""),
+        ("3 de abril de 2021", "2021-04-03"), ("3 d’abril del 2021", "2021-04-03"), ("1er avril 2021", "2021-04-01"),
+        ("3. dubna 2021", "2021-04-03"), ("2021. április 3.", "2021-04-03"), ("3-го апреля 2021 г.", "2021-04-03"),
+        ("2021年4月3日", "2021-04-03"), ("2021년 4월 3일", "2021-04-03"), ("3 tháng 4, 2021", "2021-04-03"),
+        ("٣ أبريل ٢٠٢١", "2021-04-03"), ("3 अप्रैल 2021", "2021-04-03"), ("3. huhtikuuta 2021", "2021-04-03"),
+        ("3 listopada 2021", ""), ("32 May 2021", ""), ("3 May 2100", ""), ("3 เมษายน 2564", ""),
+        ("version 3.4 2021", ""),
+        ("4.13.7. November 2003", ""), ("Version 1.1, March 2000", ""), ("1.1 May 2021", ""),
     ],
 )  # fmt: skip
 def test_dates(text, expected):
     assert iso_date(text) == expected
+
+
+def test_dates_by_language():
+    assert [iso_date("3 listopada 2021", code) for code in ("pl", "hr")] == ["2021-11-03", "2021-10-03"]
+    assert [iso_date(text, "th") for text in ("3 เมษายน 2564", "3 เมษายน 2021")] == ["2021-04-03"] * 2
 
 
 @given(st.text(max_size=80) | st.text(alphabet="0123456789-T:Z+, JanMon", max_size=40))
@@ -405,6 +420,9 @@ def test_dates_never_raise(text):
 def json_ld(data: object) -> str:
     text = data if isinstance(data, str) else json.dumps(data)
     return f'<script type="application/ld+json">{text}</script>'
+
+
+TEXT = f"<p>{'We planted three apple trees behind the house. ' * 3}"
 
 
 @pytest.mark.parametrize(
@@ -424,12 +442,35 @@ def json_ld(data: object) -> str:
                   {"@type": ["Thing", "NewsArticle"], "datePublished": "2018-07-08"}]), "2018-07-08", ""),
         (json_ld({"@graph": [{"@type": "WebPage", "dateModified": "2018-07-08"}],
                   "comment": {"@type": "Article", "dateModified": "2020-01-01"}}), "", "2018-07-08"),
+        ("<meta name=date content='3. dubna 2021'>", "2021-04-03", ""),
+        (json_ld({"@type": "Article", "datePublished": "Feb 08, 2022", "dateModified": "1 marzo 2022"}),
+         "2022-02-08", "2022-03-01"),
+        ("<h1>Garden</h1><div>Jan Novák <span>| 3. dubna 2021</span></div>" + TEXT, "2021-04-03", ""),
+        ("<nav><a href=/>Home</a></nav><p>Updated: December 19, 2025</p><h1>Garden</h1>" + TEXT, "2025-12-19", ""),
+        ("<div class=date>3 avril 2021</div>" + TEXT, "2021-04-03", ""),
+        ("<p>1 May 2020<h1>Garden</h1><p>3 April 2021" + TEXT, "", ""),  # two days
+        ("<h1>Garden</h1>" + TEXT + "<p>3 April 2021", "", ""),  # a comment, or another article
+        ("<h1>Garden</h1><h3>New on 3 April 2021</h3>" + TEXT, "", ""),
+        (f"<h1>Garden</h1><p>{'On 3 April 2021 we planted trees. ' * 3}" + TEXT, "", ""),
         (json_ld("[" * 9000 + '"datePublished":"2018-07-08""datePublished":"2018-07-09"'), "2018-07-08", ""),
     ],
 )  # fmt: skip
 def test_published_and_modified(html, published, modified):
     page = head(html)
     assert (page.published, page.modified) == (published, modified)
+
+
+@pytest.mark.parametrize(
+    ("path", "day"),
+    [
+        ("2021/04/03/garden", "2021-04-03"), ("news/20210403-garden", "2021-04-03"), ("2021-04-03.html", "2021-04-03"),
+        ("2021/04/garden", ""), ("2021/0403", ""), ("202104031", ""), ("items/12021/04/03", ""),
+    ],
+)  # fmt: skip
+def test_days_in_addresses(path, day):
+    page = Page()
+    fill_head(page, parse("<p>text"), f"http://h.test/{path}")
+    assert page.published == day
 
 
 BY = "https://creativecommons.org/licenses/by/4.0/"

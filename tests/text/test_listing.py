@@ -15,7 +15,7 @@ from lxml import etree
 
 from spiderling.base.opt_outs import ANY, TRAINING, Signal, Statement
 from spiderling.text import listing
-from spiderling.text.declared import seconds_of
+from spiderling.text.dates import seconds_of
 from spiderling.text.listing import (
     MAX_ENTRIES,
     MAX_URLS,

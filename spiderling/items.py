@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # Scrapy imports the spiders, and with them this, before it l
     from spiderling.frontier import Fetch
     from spiderling.text import Page
 
-
 FETCH = "spiderling_fetch"  # the frontier's Fetch that a request carries out
 DISTANCE = "spiderling_distance"  # of a seed: its distance
 SOURCE = "spiderling_source"  # of a request that a callback made: the URL of the page that it was found on

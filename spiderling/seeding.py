@@ -178,7 +178,6 @@ class SeedFile:
 
     @property
     def hosts(self) -> int:
-        """Hosts in the file."""
         return len(self._hosts)
 
     def comment(self, text: str) -> None:

@@ -20,8 +20,7 @@ FLAGS = (
 )  # fmt: skip
 
 
-_KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}
-"""Their codes, and what they write."""
+_KEYS = {"Tab": (9, ""), "Enter": (13, "\r")}  # their codes, and what they write
 
 
 class Browser:

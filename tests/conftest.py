@@ -76,8 +76,7 @@ DEFAULTS = {
 }
 CONSTANTS = {"extensions.lifecycle.CHECKPOINT_S": 0.2, "frontier.intervals.RETRY_DELAY_S": 0.2}
 """What a crawl waits for less long, but in a fresh process."""
-SENTENCES = tuple((ROOT / "tests/sentences.txt").read_text("utf-8").splitlines())
-"""Czech ones."""
+SENTENCES = tuple((ROOT / "tests/sentences.txt").read_text("utf-8").splitlines())  # Czech ones
 
 
 def gone_commands(installed: Iterable[EntryPoint]) -> list[str]:
@@ -206,8 +205,7 @@ class Result(NamedTuple):
     """How a crawl's process ended."""
 
     code: int
-    output: str
-    """Standard output and error."""
+    output: str  # standard output and error
 
     def lines(self, *parts: str) -> list[str]:
         """The lines of the output that hold all *parts*."""
@@ -234,10 +232,8 @@ class State(NamedTuple):
 
     counts: dict[str, int]
     hosts: dict[str, dict]
-    urls: list[tuple[str, int]]
-    """(URL, parked) of those that have not ended."""
-    segments: dict[str, tuple[int, int]]
-    """Name -> (length in bytes, documents)."""
+    urls: list[tuple[str, int]]  # (URL, parked) of those that have not ended
+    segments: dict[str, tuple[int, int]]  # name -> (length in bytes, documents)
     meta: dict[str, str]
     events: list[str]
 

@@ -19,8 +19,7 @@ PROGRAMS = (
 COMMAND_LINE = re.compile(rf"(?:\. \S|(?:{PROGRAMS})(?: [^\s|=]|$)).*")
 NAME = re.compile(r"(?:scrapy|spiderling) [a-z]+(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
 """A span that names a command or a program."""
-WHOLE = {"scrapy languages", "scrapy options", "scrapy reasons"}
-"""These look like names, but are meant to be typed."""
+WHOLE = {"scrapy languages", "scrapy options", "scrapy reasons"}  # these look like names, but are meant to be typed
 SHELL_BLOCKS = ("```\n", "```sh\n", "```bash\n", "```console\n", "    ")
 """How a block begins that may hold command lines."""
 
@@ -28,20 +27,16 @@ SHELL_BLOCKS = ("```\n", "```sh\n", "```bash\n", "```console\n", "    ")
 class Run(NamedTuple):
     """How a line is run."""
 
-    more: str = ""
-    """Arguments that make it end soon, or tell it what the reader of the page has."""
-    says: str = ""
-    """Words of its output."""
+    more: str = ""  # arguments that make it end soon, or tell it what the reader of the page has
+    says: str = ""  # words of its output
     slow: bool = False
 
 
 class Elsewhere(NamedTuple):
     """A line that another test runs."""
 
-    test: str
-    """Its file, in tests/."""
-    words: str
-    """What stands in that file where it is run."""
+    test: str  # its file, in tests/
+    words: str  # what stands in that file where it is run
 
 
 class NotRun(NamedTuple):

@@ -115,10 +115,8 @@ class Ended(NamedTuple):
     """A command that has ended."""
 
     code: int
-    out: str
-    """Standard output."""
-    log: str
-    """Standard error."""
+    out: str  # standard output
+    log: str  # standard error
 
     @property
     def refusal(self) -> str:
@@ -319,8 +317,7 @@ class ForkedWorker:
         os._exit(0)
 
 
-_codes: list[int] = []
-"""The exit code of a command that has ended."""
+_codes: list[int] = []  # the exit code of a command that has ended
 
 
 def _run(module: str) -> None:

@@ -63,8 +63,7 @@ class Site:
         self.answer = answer
         self.requests: list[bytes] = []
         self.sni: list[str | None] = []
-        self.resumed: list[bool] = []
-        """Of each connection over TLS, whether it went on with a session."""
+        self.resumed: list[bool] = []  # of each connection over TLS, whether it went on with a session
         self.port = 0
 
     async def serve(self, reader, writer):

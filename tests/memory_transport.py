@@ -7,15 +7,13 @@ from random import Random
 
 from spiderling.cluster.exchange import Answer, Message, Round, TransportError
 
-MAX_READ = 16
-"""Messages of one sender in one answer."""
+MAX_READ = 16  # messages of one sender in one answer
 
 
 @dataclass
 class Stream:
     entries: dict[int, bytes] = field(default_factory=dict)
-    last: int = 0
-    """The number of the newest entry, also of one that is gone: later ones must be higher."""
+    last: int = 0  # the number of the newest entry, also of one that is gone: later ones must be higher
 
 
 class Streams:

@@ -28,22 +28,17 @@ from typing import NamedTuple
 
 DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).resolve().parents[2] / "shared/data")
 """Real pages, documents and texts, which are no part of the checkout."""
-STRICT = "NOTHING_IS_MISSING"
-"""The environment variable with which a need that is not met is a failure."""
+STRICT = "NOTHING_IS_MISSING"  # the environment variable with which a need that is not met is a failure
 
 
 class Need(NamedTuple):
     """One thing that a test may need."""
 
     is_here: Callable[[], bool]
-    how: str
-    """How one gets it."""
-    programs: tuple[str, ...] = ()
-    """Names on PATH under which it is looked for; one is enough."""
-    package: str = ""
-    """That of Debian and Ubuntu which brings them."""
-    may_be_missing: bool = False
-    """Whether it is more than an installation can give."""
+    how: str  # how one gets it
+    programs: tuple[str, ...] = ()  # names on PATH under which it is looked for; one is enough
+    package: str = ""  # that of Debian and Ubuntu which brings them
+    may_be_missing: bool = False  # whether it is more than an installation can give
 
 
 def found(*programs: str) -> str:

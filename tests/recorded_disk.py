@@ -22,23 +22,18 @@ from scrapy import signals
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 
-BLOCK_BYTES = 512
-"""What a disk writes whole or not at all."""
+BLOCK_BYTES = 512  # what a disk writes whole or not at all
 _JOURNALS = ("-wal", "-journal")
 
 
 class Step(NamedTuple):
     """One change of a file or directory, or a sync of one."""
 
-    kind: str
-    """write, truncate, sync, rename, link, unlink or mkdir."""
-    path: str
-    """Relative to the directory that is recorded."""
-    offset: int = 0
-    """Where is written; the new length of a file that is truncated."""
+    kind: str  # write, truncate, sync, rename, link, unlink or mkdir
+    path: str  # relative to the directory that is recorded
+    offset: int = 0  # where is written; the new length of a file that is truncated
     data: bytes = b""
-    target: str = ""
-    """The new name."""
+    target: str = ""  # the new name
 
 
 class Recording:
@@ -47,13 +42,10 @@ class Recording:
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
         self.steps: list[Step] = []
-        self.notes: list[tuple[int, Any]] = []
-        """(Number of steps before it, what was noted)."""
-        self.files = _files_below(self.directory)
-        """The files and their content at the beginning."""
+        self.notes: list[tuple[int, Any]] = []  # (Number of steps before it, what was noted)
+        self.files = _files_below(self.directory)  # the files and their content at the beginning
         self._known = {name: len(data) for name, data in self.files.items()}
-        self.of_sqlite: set[str] = set()
-        """Paths of the files that SQLite has opened."""
+        self.of_sqlite: set[str] = set()  # paths of the files that SQLite has opened
 
     def note(self, what: Any) -> None:
         self.notes.append((len(self.steps), what))
@@ -148,8 +140,7 @@ def after_power_cut(recording: Recording, steps: int, rng: random.Random) -> dic
     the last ones since the last sync of a directory may be missing.
     """
     done = recording.steps[:steps]
-    synced: dict[int, int] = {}
-    """File -> the step of its last sync."""
+    synced: dict[int, int] = {}  # file -> the step of its last sync
     owner = _owners(recording, done)
     for number, step in enumerate(done):
         if step.kind == "sync" and owner[number] is not None:
@@ -225,8 +216,7 @@ _DELETE = ctypes.CFUNCTYPE(_INT, _VOID, _TEXT, _INT)
 _WRITE = ctypes.CFUNCTYPE(_INT, _VOID, _VOID, _INT, _LONG)
 _TRUNCATE = ctypes.CFUNCTYPE(_INT, _VOID, _LONG)
 _SYNC = ctypes.CFUNCTYPE(_INT, _VOID, _INT)
-_METHODS = 19
-"""Words of sqlite3_io_methods, of which the first is its version."""
+_METHODS = 19  # words of sqlite3_io_methods, of which the first is its version
 
 
 class _Vfs(ctypes.Structure):
@@ -386,5 +376,4 @@ class RecordDisk:
     from_crawler = classmethod(lambda cls, crawler: cls(crawler))
 
 
-_process = ExitStack()
-"""What lasts as long as the process."""
+_process = ExitStack()  # what lasts as long as the process

@@ -15,8 +15,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-SLOW_S = 0.2
-"""Seconds by which each piece is late at most, while the relay is slow."""
+SLOW_S = 0.2  # seconds by which each piece is late at most, while the relay is slow
 _LOOK_S = 0.02
 
 

@@ -38,12 +38,10 @@ _STARTS = (
 
 
 class Syn(NamedTuple):
-    time_s: float
-    """Since 1970, by the kernel."""
+    time_s: float  # since 1970, by the kernel
     address: str
     source_port: int
-    path: str = ""
-    """What is asked for, if the connection was used before."""
+    path: str = ""  # what is asked for, if the connection was used before
 
 
 class SynLog:
@@ -51,8 +49,7 @@ class SynLog:
 
     def __init__(self) -> None:
         self.seen: list[Syn] = []
-        self._opened: set[tuple[str, int]] = set()
-        """Connections whose first request has not been sent."""
+        self._opened: set[tuple[str, int]] = set()  # connections whose first request has not been sent
 
     def __enter__(self) -> SynLog:
         self._socket = _sniffing()

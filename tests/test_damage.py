@@ -405,8 +405,7 @@ def test_random_damage_gives_no_traceback(job, seed):
 
 # -- one bit is flipped, again and again: it is found, or all rows, documents, links and records are as before
 
-FLIPS = 100
-"""Flips of each directory."""
+FLIPS = 100  # flips of each directory
 STATE_SHARE = 0.6
 DATABASE = "state/frontier.sqlite"
 

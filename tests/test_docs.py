@@ -56,8 +56,7 @@ from tests.sources import ROOT, sinners, tree_of
 
 SOURCES = sorted([*ROOT.glob("spiderling/**/*.py"), *ROOT.glob("simulator/**/*.py")])
 MAX_FUNCTION_LINES = 50
-SMALL_BYTES = 50_000
-"""Text of a model below which it has a star."""
+SMALL_BYTES = 50_000  # text of a model below which it has a star
 FIELDS = ("script", "case", "figure", "ours", "peer", "theirs", "machine", "load", "commit", "date")
 """Of each result; a value that was not noted is empty."""
 MAX_RESULTS = 60

@@ -19,7 +19,7 @@ PARTS = {
     },
     "host_states": {"at_work", "hosts_by_state"},
     "intervals": {"answered", "connect_in", "host_s", "ip_s", "slot_granted"},
-    "schedule": {"change_intervals"},
+    "schedule": {"awaited", "change_intervals"},
     "next_fetch": {"examined", "shunned"},
     "robots": {"licences", "parsed_ahead", "statements_of", "want_files"},
     "strategy": {"weight"},

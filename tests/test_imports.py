@@ -36,16 +36,12 @@ Each imports only from those below it, and none from its own floor."""
 FLOOR = {package: number for number, floor in enumerate(FLOORS) for package in floor}
 BESIDE = {path.parent.name for path in PACKAGE.parent.glob("*/*.py")} - {PACKAGE.name}
 """What the wheel leaves out, such as the simulator: the package imports nothing of it."""
-FOR_ALL = ("spiderling.__version__", "spiderling.signals")
-"""What the root has and imports nothing of ours."""
+FOR_ALL = ("spiderling.__version__", "spiderling.signals")  # what the root has and imports nothing of ours
 FOR_COMPONENTS = "spiderling.items"
 """PageItem, which what Scrapy runs and what FEEDS write pass on; from the floor of ``export`` on."""
-READS_FILES = ("sqlite.py", "state_file.py")
-"""Modules of frontier/storage/."""
-CLUSTER = ("spiderling.cluster", "redis")
-"""What only a crawl of shards loads."""
-PROTOCOL = ("content", "exchange")
-"""Modules of cluster/ that are tried on virtual time."""
+READS_FILES = ("sqlite.py", "state_file.py")  # modules of frontier/storage/
+CLUSTER = ("spiderling.cluster", "redis")  # what only a crawl of shards loads
+PROTOCOL = ("content", "exchange")  # modules of cluster/ that are tried on virtual time
 
 
 def modules(*packages: str) -> list[Path]:

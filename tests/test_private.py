@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tests.sources import ROOT, TESTS, sinners, tree_of
 
-LIBRARIES = {"_sqlite3", "_typeshed"}
-"""What is imported all the same: to find a library, and for types."""
+LIBRARIES = {"_sqlite3", "_typeshed"}  # what is imported all the same: to find a library, and for types
 EXCEPTIONS = {"worth._MAX_HOSTS", "worth._SECTIONS", "schedule._MAX_NAMES"}
 """Limits that a test makes small, because only a long crawl reaches them.  No other module has a use for them."""
 _PRIVATE = re.compile(r"(?:\w+\.)*_[a-zA-Z]\w*")

@@ -18,17 +18,7 @@ import pytest
 from conftest import NETWORK, Crawl, damage_in, page, serving
 from shiftedclock import YEARS_20_S, shifted_by
 
-from benchmarks.faults import (
-    HOSTS,
-    KINDS,
-    SEEDS,
-    SETTINGS,
-    children,
-    differences,
-    interrupted,
-    linked_web,
-    session,
-)
+from benchmarks.faults import HOSTS, KINDS, SEEDS, SETTINGS, children, differences, interrupted, linked_web, session
 from spiderling.base.errors import JobdirError, StorageError
 from spiderling.base.files import zstd
 from spiderling.base.options import Options
@@ -121,8 +111,7 @@ class SlowAtFirst(FixedWeb):
 
     def __init__(self, *web) -> None:
         super().__init__(*web)
-        self.asked: list[str] = []
-        """Paths of all requests."""
+        self.asked: list[str] = []  # paths of all requests
 
     def respond(self, host: str, path: str) -> WebResponse:
         self.asked.append(path)
@@ -185,11 +174,7 @@ def test_a_clock_that_was_20_years_ahead_in_one_run_does_not_hold_up_the_next(tm
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("fsync:3:EIO", "Input/output error"),
-        ("pages:1", "database or disk is full"),
-    ],
+    ("fault", "message"), [("fsync:3:EIO", "Input/output error"), ("pages:1", "database or disk is full")]
 )
 def test_a_disk_that_fails_stops_the_crawl_cleanly_and_nothing_acknowledged_is_lost(
     server, reference, tmp_path, fault, message

@@ -30,8 +30,7 @@ from spiderling.jobdir.inspection import Inspection
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"
-OWN = "corpus/my-notes.prevert.zst"
-"""A file of the user's among the segments."""
+OWN = "corpus/my-notes.prevert.zst"  # a file of the user's among the segments
 
 
 def web() -> FixedWeb:

@@ -17,8 +17,7 @@ CHOSEN = {"python": PYTHON, "compiled": choose().steps}
 COMPILED = pytest.param("compiled", marks=needs("compiled steps"))
 KINDS = ["python", COMPILED]
 TESTS = str(Path(__file__).parent)
-HOSTILE_KINDS = [pytest.param("python", marks=pytest.mark.slow), COMPILED]
-"""Python's steps take long for hostile pages."""
+HOSTILE_KINDS = [pytest.param("python", marks=pytest.mark.slow), COMPILED]  # Python's steps take long for hostile pages
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

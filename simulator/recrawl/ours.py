@@ -9,7 +9,7 @@ import numpy as np
 from simulator.pages import Array
 from simulator.recrawl.changing import ChangingWeb
 from simulator.recrawl.revisits import Revisit
-from spiderling.frontier.recrawl.policy import AGES_DAYS, Pages, RecrawlPolicy, RevisitCandidate, RevisitResult
+from spiderling.frontier.recrawl.policy import AGES_DAYS, NEW, Pages, RecrawlPolicy, RevisitCandidate, RevisitResult
 
 
 class Ours:
@@ -41,7 +41,7 @@ class Ours:
         if revisit.is_gone:
             return
         if revisit.is_first:
-            self._policy.learn_first(site, revisit.words, revisit.wait, revisit.now)
+            self._policy.rates.learn(site, NEW, 1, revisit.words, revisit.wait, revisit.now)
             return
         new = revisit.announced[~self._is_announced[revisit.announced]]
         self._is_announced[new] = True

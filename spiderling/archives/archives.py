@@ -134,7 +134,8 @@ class Archives:
                         continue
                     # this page is in `_in_work` already, so it alone never waits
                     while len(self._in_work) > 1 and self._is_full():
-                        await self._one_settled()
+                        self._freed.clear()
+                        await self._freed.wait()  # for one that is settled
                     if is_stopping():
                         return
                     yield fetch, record
@@ -246,10 +247,6 @@ class Archives:
         if pages > self._max_pages or not self._crawl.has_room(pages - 1):
             return True
         return sum(work.bytes for work in self._in_work.values()) > _MAX_BYTES
-
-    async def _one_settled(self) -> None:
-        self._freed.clear()
-        await self._freed.wait()
 
 
 def _is_done(place: ArchiveProgress) -> bool:

@@ -147,7 +147,6 @@ class UrlRaw:
             return data
 
     def seek(self, offset: int) -> None:
-        """Go on at *offset*."""
         if offset != self._offset:
             self.close()
             self._offset = offset
@@ -219,7 +218,6 @@ def _skip(answer: Any, number: int) -> None:
 
 
 Raw: TypeAlias = FileRaw | UrlRaw
-
 
 META_KEY = "archive:"  # prefix of an archive's key in the store's table ``meta``; the archive's name follows
 UNREAD_KEY = "archives_unread"  # key in that table of the number of archives that are not read to their end

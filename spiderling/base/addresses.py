@@ -282,7 +282,6 @@ class HostPatterns:
         return found or next((entry for glob, entry in self._globs if glob.match(name)), None)
 
     def holds(self, host: str) -> bool:
-        """Whether the host record of this name is listed."""
         return self.entry_for(host) is not None
 
 
@@ -321,18 +320,13 @@ class DropList:
     def rule_for(self, attributes: Mapping[str, str]) -> str | None:
         """The entry that drops the document; None if it may stay."""
         target = canonicalize(attributes.get("url", ""))
-        rule = self._match(target) if target is not None else None
-        if rule is not None:
-            self.idle.discard(rule)
-        return rule
-
-    def _match(self, target: CanonicalUrl) -> str | None:
+        if target is None:
+            return None
         address = _address(target)
-        return (
-            self._urls.get(address)
-            or self._hosts.entry_for(target.host)
-            or next((entry for beginning, entry in self._beginnings.items() if address.startswith(beginning)), None)
-        )
+        by_beginning = (entry for beginning, entry in self._beginnings.items() if address.startswith(beginning))
+        rule = self._urls.get(address) or self._hosts.entry_for(target.host) or next(by_beginning, None)
+        self.idle -= {rule}
+        return rule
 
 
 def _address(target: CanonicalUrl) -> str:

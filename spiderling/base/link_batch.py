@@ -185,7 +185,6 @@ NONE = LinkBatch()
 _NOFOLLOWS = bytes(flags for flags in range(256) if flags & NOFOLLOW)
 _WIDTHS = (2, 8, 4, 2 * WORDS, 1, 1, 1, 1, 1, 1)  # bytes of one link in each column
 
-
 _PREFIX_NUMBERS = bytes(range(len(PREFIXES)))
 
 
@@ -308,7 +307,4 @@ def received(*values: object) -> LinkBatch:
 
 
 def _is_other(value: object) -> bool:
-    match value:
-        case (str(), str(), int(), int(), int()):
-            return True
-    return False
+    return isinstance(value, tuple) and [*map(type, value)] == [str, str, int, int, int]

@@ -37,12 +37,10 @@ def usable_cores() -> int:
 
 
 def memory_bytes() -> int:
-    """All memory of the machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def descriptor_limit() -> int:
-    """File descriptors that this process may have open."""
     return _bound(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -54,7 +52,6 @@ def raise_descriptor_limit() -> None:
 
 
 def open_descriptors() -> int:
-    """File descriptors that this process has open."""
     return len(os.listdir("/proc/self/fd")) - 1
 
 

@@ -19,7 +19,6 @@ _ROOT_BYTES = 4096  # bytes of XML in which its first element begins; chosen
 _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
-
 FILE_TYPES = {
     "pdf": ("application/pdf", "application/x-pdf"),
     "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),

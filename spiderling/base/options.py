@@ -319,7 +319,6 @@ class Options:
         return {name: value for name, value in asdict(self).items() if name != "cluster"}
 
     def user_agent(self) -> str:
-        """The product token, with the contact if there is one."""
         return f"{self.robots_agent} (+{self.contact})" if self.contact else self.robots_agent
 
     def text_workers(self, from_archives: bool = False) -> int:

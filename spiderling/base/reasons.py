@@ -120,7 +120,6 @@ class Reason(Enum):
 _BY_KEY = {reason.value: reason for reason in Reason}
 KEYS = frozenset(_BY_KEY)
 
-
 _MEMBERS = list(Reason)
 MENTIONS = frozenset(_MEMBERS[: _MEMBERS.index(Reason.HOST_RETIRED)])
 """Reasons that refuse a mention; all others are ends."""

@@ -104,7 +104,7 @@ def _parse(url: str) -> CanonicalUrl | None:
         return None
     scheme, name, port, path, search = match.groups(default="")
     name = name.removesuffix(".")
-    if not _is_name(name):
+    if not 0 < len(name) <= 253 or not (name.startswith("[") or _NAME.fullmatch(name)):
         return None
     if (";" in path or "/(" in path) and (shorter := _SESSION_PATH.sub("", path)) != path:
         return canonicalize(f"{scheme}://{name}{port}{shorter}{search}")  # what is left may hold '/./'
@@ -210,10 +210,6 @@ def top_level_domain(host: str) -> str:
 def _label_of(end: str) -> str:
     label = end.partition(":")[0]
     return "" if label.isdigit() or "[" in end or "]" in end else label
-
-
-def _is_name(name: str) -> bool:
-    return 0 < len(name) <= 253 and (name.startswith("[") or _NAME.fullmatch(name) is not None)
 
 
 def clean_query(search: str) -> str:

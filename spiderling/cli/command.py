@@ -27,14 +27,7 @@ from spiderling.base.errors import BadInput, JobdirError, NetworkAway, Spiderlin
 from spiderling.base.machine import missing, refusal, require, usable_cores
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
-from spiderling.base.terminal import (
-    count_of,
-    end_at_signal,
-    ignore_signals,
-    nearest,
-    printable,
-    restore_signals,
-)
+from spiderling.base.terminal import count_of, end_at_signal, ignore_signals, nearest, printable, restore_signals
 from spiderling.crawl.arguments import AUTO, directory_of, options_of, progress_s
 from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening

@@ -106,7 +106,6 @@ _DIFFERS = {
 }
 """What a map and a shard may differ in -> the sentence about it; the crawl's id is the map's alone."""
 
-
 logger = logging.getLogger(__name__)
 
 MIN_KEY_BYTES = 16  # the shortest key; chosen: 128 bits, as many as the code of a message has
@@ -171,7 +170,6 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])"""
 what stands there of somebody else."""
 _FREE = """local held = redis.call('GET', KEYS[1])
 if held and string.find(held, ARGV[1], 1, true) then redis.call('DEL', KEYS[1]) end"""
-
 
 ShardTotals = dict[int, Counter[str]]  # shard -> what it has done
 
@@ -239,7 +237,8 @@ class Claim:
         codes = "+".join(info.code for info in accepted)
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
-        kept_maps = [found for place in here.values() if (found := _map_in(place))]
+        kept = filter(None, [_meta(place, MAP_KEY) for place in here.values()])
+        kept_maps = [ShardMap.from_json(json.dumps(values)) for values in kept]
         self.map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
         self.map = self._agree(ShardMap(shards, codes, self._options.dedup), kept_maps)
         self.seal = seal = self._seal_of(self.map)
@@ -437,11 +436,6 @@ def name_of(shard: int) -> str:
 
 def _database(directory: Path) -> Path:
     return directory / "state" / "frontier.sqlite"
-
-
-def _map_in(directory: Path) -> ShardMap | None:
-    kept = _meta(directory, MAP_KEY)
-    return None if kept is None else ShardMap.from_json(json.dumps(kept))
 
 
 def _meta(directory: Path, key: str) -> Any:

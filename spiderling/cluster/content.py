@@ -102,7 +102,6 @@ _COLUMNS = {"of_host": 2, "prefixes": 1, "flags": 1, "scores": 1, "anchors": 1}
 """The columns that are carried beside the paths, with their bytes a link."""
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
 
-
 Places = NDArray[np.int64]
 
 
@@ -365,10 +364,8 @@ class Gathering:
 
     def sections(self) -> Iterator[tuple[int, bytes, int]]:
         """(Shard, section, links in it) of what has gathered, which is forgotten then."""
-        links = self._links
-        mentions = self._mentions
-        self._links = defaultdict(list)
-        self._mentions = defaultdict(list)
+        links, self._links = self._links, defaultdict(list)
+        mentions, self._mentions = self._mentions, defaultdict(list)
         if links:
             yield from _by_shard(links)
         for shard, some in mentions.items():

@@ -209,7 +209,6 @@ class SiteFiles:
         self.counts["files asked"] += 1
 
     def wanted(self) -> list[AskedRow]:
-        """What this shard asks for now."""
         return [
             (number, owner, request.url, request.file.name, request.redirects, distance)
             for number, (owner, request, distance) in list(self._asked.items())[:MAX_ASKED]
@@ -331,7 +330,6 @@ class ShardExchange:
         self._gathering.give(mention)
 
     def ask_file(self, request: RobotsRequest, distance: int) -> None:
-        """Have a site file fetched by the shard that owns its host."""
         self.files.ask(request, distance)
 
     def answer_file(self, request: RobotsRequest, answer: FileAnswer) -> None:
@@ -339,7 +337,6 @@ class ShardExchange:
 
     @property
     def has_changes(self) -> bool:
-        """Whether ``drain`` would add anything."""
         return bool(self._gathering) or any(
             peer.is_due(self._now) or peer.acknowledged != peer.forgotten or peer.taken != peer.durable
             for peer in self._peers.values()

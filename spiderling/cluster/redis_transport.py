@@ -21,13 +21,7 @@ from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    AuthenticationError,
-    NoPermissionError,
-    NoScriptError,
-    OutOfMemoryError,
-    RedisError,
-)
+from redis.exceptions import AuthenticationError, NoPermissionError, NoScriptError, OutOfMemoryError, RedisError
 from redis.retry import Retry
 
 from spiderling.base.errors import BadInput

@@ -49,7 +49,6 @@ ROUND_S = 0.5
 """Seconds between two rounds.  Chosen: a link waits longer for its message to fill; with 16 shards a round takes Redis
 27 us and this process 360 us."""
 
-
 _FILE_S = 60.0  # seconds for which a site file for another shard is in Redis; chosen: it is read within two seconds
 _OVER_S = 60.0  # seconds for which the end is published in Redis; chosen: by then each shard has polled many times
 _KEPT_S = 10.0
@@ -122,9 +121,6 @@ class Rounds:
             self.away_since = None
             self._wake()
 
-    async def close(self) -> None:
-        await self._transport.close()
-
 
 class _Named(logging.Formatter):
     """The lines of another formatter behind a *name*."""
@@ -195,20 +191,21 @@ class Shard:
         crawl.done_elsewhere = self._totals.elsewhere()
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self._keep_records()
-        transport = RedisTransport(self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number)
+        self._transport = transport = RedisTransport(
+            self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number
+        )
         self._rounds = Rounds(self._exchange, transport, crawl, wake)
         self._redis: Any = connect(self.options.cluster)
         self.slots = SlotRequests(crawl, self._redis, self._seal.key("slots"), self._strange)
         """The starts that this shard has reserved."""
         self._claim.end_keeping()
         self._held_until = self._claim.held_until
-        logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, transport.place)
+        logger.info("This is shard %d of %d, at Redis %s", self.number, self.options.shards, self._transport.place)
         parts = asyncio.ensure_future(self._rounds.run()), asyncio.ensure_future(self.slots.run())
         beats = crawl.errors.watch_task(self._run(parts), "the exchange with the other shards")
         self._tasks = beats, *parts
 
     def may_ask(self) -> bool:
-        """Whether a request may start now."""
         return elapsed_s() < self._held_until and self._rounds.away_since is None
 
     def trouble(self) -> str:
@@ -392,7 +389,7 @@ class Shard:
             return
         await end_tasks(*self._tasks)
         self._claim.begin_keeping()
-        await self._rounds.close()
+        await self._transport.close()
         key = self._seal.key
         own = self._totals.to_publish()[self.number]
         self._keep_records()

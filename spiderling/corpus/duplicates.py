@@ -173,7 +173,6 @@ class ShingleFilter:
 
     @property
     def documents(self) -> int:
-        """Number of documents whose shingles are remembered."""
         return sum(layer.documents for layer in self.layers)
 
     @property

@@ -16,7 +16,7 @@ import re
 import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -45,9 +45,7 @@ class WarcKind(SegmentKind):
         """*compression*: gzip or zstd; *about*: further fields of each file's ``warcinfo`` record."""
         is_zstd = compression == "zstd"
         super().__init__("warc", ".warc.zst" if is_zstd else ".warc.gz")
-        self._pack: Callable[[bytes], bytes] = _gzip
-        if is_zstd:
-            self._pack = frame_packer(_ZSTD_LEVEL)
+        self._pack = frame_packer(_ZSTD_LEVEL) if is_zstd else _gzip
         software = {"software": f"Spiderling/{__version__}", "format": "WARC File Format 1.1", "conformsTo": _CONFORMS}
         self._about = {**software, **about}
         self._stored: OrderedDict[str, tuple[str, str]] = OrderedDict()

@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # a crawl itself needs no Scrapy
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
-
 AUTO = "auto"  # the number of shards that the machine calls for
 _ARGUMENTS = {
     "lang": "LANG",

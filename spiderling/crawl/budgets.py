@@ -20,7 +20,6 @@ _LIMITS = {
 }
 """A total of the ledger -> the option that bounds it, and the finish reason when it is reached."""
 
-
 _A_PAGE_GIVES = {"words": 500, "documents": 1, "pages": 1, "downloaded_bytes": 50_000}
 """What a page is taken to give of each total before any was judged.  Chosen, rather much."""
 _PRIOR_PAGES = 10  # judged pages that this estimate counts for, beside those that there are; chosen

@@ -198,9 +198,7 @@ class Checkpoint:
             self.lengths.update((row.name, row.length_bytes) for row in corpus)
             try:
                 self._frontier.committed()
-            except (
-                Exception
-            ) as failure:  # the frontier still takes what is written for new, so no further batch may be cut off
+            except Exception as failure:  # what is written still counts as new, so no further batch may be cut off
                 self._fail(failure)
 
     def _fail(self, error: BaseException) -> None:

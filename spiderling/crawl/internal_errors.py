@@ -14,13 +14,11 @@ import json
 import logging
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain
-from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from spiderling.base.errors import InternalError, SpiderlingError, StorageError, place_of
 from spiderling.crawl.checkpoint import Checkpoint
@@ -35,6 +33,8 @@ any more.  Chosen."""
 WINDOW_ENDS = 1000  # length of the window, in URLs that end; chosen
 _KEY = "internal-errors"
 """Key in the store's table ``meta``: URLs and files on which the crawl stopped, as a list of [URL, URL key or null]."""
+
+Changing: TypeAlias = AbstractContextManager[None]
 
 
 class Met(NamedTuple):
@@ -104,9 +104,16 @@ class InternalErrors:
 
     # -- the whole crawl
 
-    def changing(self, url: str = "", key: int | None = None) -> Changing:
-        """A frame (``with``) for changes of state on behalf of *url*; *key* is its URL key, if it has one."""
-        return Changing(self, url, key)
+    @contextmanager
+    def changing(self, url: str = "", key: int | None = None) -> Iterator[None]:
+        """A frame (``with``) for changes of state on behalf of *url*; *key* is its URL key, if it has one.
+
+        An error inside stops the crawl and is not raised, as half-changed state may raise more of them.
+        """
+        try:
+            yield
+        except Exception as error:
+            self.stop(error, url, key)
 
     def stop(self, error: BaseException, url: str = "", key: int | None = None, task: str = "") -> None:
         """Stop the crawl after an *error* in the middle of a change; the next start goes on from the last checkpoint.
@@ -136,23 +143,6 @@ class InternalErrors:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stop(error, task=what)
-
-
-@dataclass(slots=True)
-class Changing(AbstractContextManager["Changing"]):
-    """``with``: an error inside stops the crawl and is not raised, as half-changed state may raise more of them."""
-
-    errors: InternalErrors
-    url: str
-    key: int | None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        self.errors.stop(error, self.url, self.key)
-        return True
 
 
 def _describe(error: BaseException, place: str, is_fatal: bool) -> str:

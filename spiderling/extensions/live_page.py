@@ -56,9 +56,8 @@ class LivePage(Extension):
         self._measured_at = asyncio.get_running_loop().time()
         self.repeat(self._measure_lag, _LAG_S, "the measurement of the loop's lag")
         token = self.crawl.jobdir.path / PAGE_TOKEN
-        level = (
-            logging.INFO if self.dispatcher.shard is None else logging.WARNING
-        )  # of shards the terminal has warnings
+        # of shards the terminal has warnings
+        level = logging.INFO if self.dispatcher.shard is None else logging.WARNING
         words = "The live page: %s (to control the crawl, it asks for the token in %s)"
         logger.log(level, words, server.place, token)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
 WAITS_S = 10.0  # seconds between two lines until the first document; chosen: who has just begun a crawl looks on
 _BUSY = 0.9  # share of a core from which the main process, which uses no second one, counts as the bottleneck; chosen
 
@@ -94,7 +93,6 @@ class Bottleneck:
         return share
 
     def of(self, crawl: Crawl) -> str:
-        """Name what limits the speed of the crawl."""
         busy = self._busy()
         states = Counter(crawl.frontier.host_states.hosts_by_state())
         if held := self._why_held(crawl):
@@ -139,7 +137,7 @@ class Bottleneck:
             "the interval": f" ({intervals.host_s:g} s between two requests to a host)",
             "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
         }
-        awaited = crawl.frontier.awaited(crawl.now())
+        awaited = crawl.frontier.schedule.awaited(crawl.now())
         parts = [
             f"{what} of {count_of(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
         ]

@@ -320,12 +320,10 @@ class Pool:
         return wire
 
     def drop(self, place: Destination) -> None:
-        """Close the connection to *place*."""
         if (wire := self.take(place)) is not None:
             wire.abort()
 
     def close(self) -> None:
-        """Close all."""
         for place in list(self._waiting):
             self.drop(place)
 
@@ -559,7 +557,6 @@ class TimeLimits:
             transfer.window_ends = asyncio.get_running_loop().time() + self._window_s
 
     def cancel_all(self) -> None:
-        """Cancel the tasks of all transfers."""
         for transfer in self._transfers:
             transfer.task.cancel()
 

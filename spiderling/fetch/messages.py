@@ -62,7 +62,6 @@ class UrlParts(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """The header Host."""
         name = f"[{self.name}]" if ":" in self.name else self.name
         return name if self.port in (None, 443 if self.is_https else 80) else f"{name}:{self.port}"
 
@@ -229,7 +228,6 @@ class Chunked:
 
 Framing = Counted | Chunked
 
-
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 MAX_LAYERS = 2  # most codings of one body that are undone (chosen: honest content has no more)
 RATIO_FROM_BYTES = 1_000_000  # decoded bytes from which the ratio to the received ones is limited (chosen)
@@ -253,7 +251,8 @@ class BodyDecoder:
     """
 
     def __init__(self, content_encoding: bytes, limit: int) -> None:
-        codings = _codings(content_encoding) if content_encoding else []
+        codings = entries_of(content_encoding.decode("latin-1").lower()) if content_encoding else []
+        codings = [coding for coding in codings if coding != "identity"]  # in the order in which they were applied
         self.is_hopeless = len(codings) > MAX_LAYERS or not _NOT_ASKED_FOR.isdisjoint(codings)
         """Whether what comes out can only be noise."""
         self.understood = not self.is_hopeless and _CODECS.keys() >= set(codings)
@@ -271,11 +270,6 @@ class BodyDecoder:
         if self._given > RATIO_FROM_BYTES and self._given > MAX_RATIO * self._received:
             raise DecodedTooBig
         return data
-
-
-def _codings(content_encoding: bytes) -> list[str]:
-    """The codings that a Content-Encoding lists, in lower case, in the order in which they were applied."""
-    return [coding for coding in entries_of(content_encoding.decode("latin-1").lower()) if coding != "identity"]
 
 
 class _Layer:
@@ -385,7 +379,6 @@ _CODECS: dict[str, tuple[Callable[[], _Codec], ...]] = {
     "br": (_brotli,),
     "zstd": (_zstd,),
 }
-
 
 MAX_PAGE_BYTES = 50_000  # bytes of a page that may be a challenge; chosen: those that we know have 1 to 40 kB
 _HEAD_BYTES = 8192

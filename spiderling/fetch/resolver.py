@@ -38,7 +38,6 @@ _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
 
-
 _Query = asyncio.Future[list[pycares.DNSRecord]]
 
 

@@ -114,7 +114,6 @@ class Admission:
         return self._refusal(Mention(target, 0, SEED_RANK), 0, 0)
 
     def refuse(self, reason: Reason, number: int = 1) -> Reason:
-        """Count refused mentions."""
         self._url_states.ledger.refused_links[reason] += number
         return reason
 

@@ -7,7 +7,7 @@ The package's docstring lists the modules.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -97,7 +97,6 @@ class Frontier:
     # -- URLs come in
 
     def is_elsewhere(self, host: str) -> bool:
-        """Whether the host of this name belongs to another shard."""
         return self._core.is_elsewhere(host)
 
     def put_seed(self, url: str, now: float, distance: int = 0) -> Reason | None:
@@ -425,16 +424,11 @@ class Frontier:
     # -- hosts
 
     def host(self, name: str) -> Host | None:
-        """The record of the host *name*; None if it is not known."""
         return self.hosts.get(name)
 
     def network_trouble(self) -> str:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.host_states.at_work())
-
-    def awaited(self, now: float) -> Counter[str]:
-        """What hosts with URLs wait for at *now*, such as robots.txt or their interval -> how many do."""
-        return self.schedule.awaited(now)
 
     def throttled(self, now: float) -> tuple[int, int]:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""
@@ -473,7 +467,6 @@ class Frontier:
 
     @property
     def has_changes(self) -> bool:
-        """Whether a host, a queue or an event waits for the store."""
         return (
             self.url_states.has_changes
             or self.recrawl.has_changes

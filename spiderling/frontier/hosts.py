@@ -34,11 +34,6 @@ class YieldAccount:
     downloaded_bytes: int = 0  # bytes of response bodies, as UTF-8
     kept_bytes: int = 0  # bytes of new clean text, as UTF-8
 
-    def count_bytes(self, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
-        self.pages += pages
-        self.downloaded_bytes += downloaded_bytes
-        self.kept_bytes += kept_bytes
-
     @property
     def rate(self) -> float:
         """Kept / downloaded bytes; 0 before anything was downloaded."""
@@ -147,7 +142,6 @@ class HostStates:
         return self.codes[host_id] in _CLOSED_CODES
 
     def is_at_rest(self, host_id: int) -> bool:
-        """Whether it is EXHAUSTED."""
         return self.codes[host_id] == _AT_REST
 
     def set_state(self, host_id: int, state: HostState) -> None:
@@ -161,7 +155,6 @@ class HostStates:
         return [host_id for host_id in host_ids if distances[host_id] > distance]
 
     def hosts_by_state(self) -> dict[HostState, int]:
-        """How many hosts are in each state."""
         return {state: number for state, number in zip(_STATES, self._tally, strict=True) if number}
 
     def at_work(self) -> int:

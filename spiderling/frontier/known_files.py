@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -153,15 +154,14 @@ def pack_body(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
+@dataclass(slots=True)
 class _Parsed:
     """What is parsed of one origin, or of one licence."""
 
-    __slots__ = ("files", "since", "until")
-
-    def __init__(self) -> None:
-        self.files: dict[SiteFile, tuple[Rules | None, int]] = {}
-        """File -> its rules, None if it has none, and its bytes."""
-        self.since = self.until = 0.0  # the time for which all files of the origin are known to be current
+    files: dict[SiteFile, tuple[Rules | None, int]] = field(default_factory=dict)
+    """File -> its rules, None if it has none, and its bytes."""
+    since: float = 0.0
+    until: float = 0.0  # all files of the origin are known to be current from ``since`` to then
 
 
 class KnownFiles:

@@ -173,7 +173,6 @@ class Reachability:
     # -- probes
 
     def probe_in(self, now: float) -> float:
-        """Seconds until the next probe."""
         return max(0.0, self._probe_at - now)
 
     def _witness(self) -> str:

@@ -89,7 +89,6 @@ class Redirects(Part):
         return self._chains.get(url.key, _NO_CHAIN).header(url.target)
 
     def forget(self, key: int) -> None:
-        """The URL has ended."""
         self._chains.pop(key, None)
 
     def _note(self, key: int, chain: Chain) -> None:

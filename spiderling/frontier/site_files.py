@@ -249,7 +249,6 @@ class AiTxt:
 
 
 def parse_rules(file: SiteFile, body: bytes, options: Options) -> Rules:
-    """The rules in *body*."""
     if file is SiteFile.TDMREP:
         return TdmRep(body)
     if file is SiteFile.LICENCE:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from dataclasses import dataclass, field
 
 import xxhash
 
@@ -132,14 +133,13 @@ class Visit:
             self.fruitless = False
 
 
+@dataclass(slots=True, eq=False)
 class Mirror:
     """A possible mirror: the hosts that have its texts too, and how many pages are the same or differ."""
 
-    __slots__ = ("differing", "hosts", "same")
-
-    def __init__(self) -> None:
-        self.hosts: set[int] = set()
-        self.same = self.differing = 0
+    hosts: set[int] = field(default_factory=set)
+    same: int = 0
+    differing: int = 0
 
 
 class Traps:

@@ -135,7 +135,6 @@ class Ledger:
 
     @property
     def balance(self) -> Balance:
-        """The URLs discovered and where they are."""
         return Balance(self.discovered, self.ends.total(), self.waiting, self.in_transit)
 
     @property
@@ -173,10 +172,7 @@ class UrlStates:
         self.host_states = HostStates()
         self.queues = Queues(store, self.host_states, Draw(strategy.power, options.random_seed))
         self.hosts = HostTable(
-            self.host_states,
-            self.queues,
-            lambda name: top_level_domain(name) in preferred,
-            strategy.host_rank,
+            self.host_states, self.queues, lambda name: top_level_domain(name) in preferred, strategy.host_rank
         )
         self.ledger = Ledger()
         self.seen = SeenSet()
@@ -212,7 +208,6 @@ class UrlStates:
         return open_hosts
 
     def note_event(self, now: float, what: str) -> None:
-        """Record what a person did or should know."""
         self._events.append((now, what))
 
     @property
@@ -374,17 +369,10 @@ class UrlStates:
         return host.queued
 
 
-_OUT_OF_REACH = frozenset(
-    {
-        Reason.DNS,
-        Reason.ADDRESS_FORBIDDEN,
-        Reason.CONNECTION,
-        Reason.TIMEOUT,
-        Reason.TOO_SLOW,
-        Reason.TLS,
-        Reason.ROBOTS_UNREACHABLE,
-    }
-)
+_OUT_OF_REACH = frozenset({
+    Reason.DNS, Reason.ADDRESS_FORBIDDEN, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS,
+    Reason.ROBOTS_UNREACHABLE,
+})  # fmt: skip
 _FAILED_SEEDS = "failed_seeds"
 _MAX_FAILED = 10_000
 """Seeds that are remembered, 200 kB of the state; of more, those that failed first are refused as seen.  Chosen."""
@@ -428,5 +416,4 @@ class FailedSeeds:
         return {_FAILED_SEEDS: json.dumps(failed)} if is_changed else {}
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        """Take up what ``state`` gave."""
         self._failed = {int(key): Reason.of(value) for key, value in json.loads(meta.get(_FAILED_SEEDS, "{}")).items()}

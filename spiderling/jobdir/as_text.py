@@ -145,7 +145,6 @@ _BEST_HOSTS = 10  # hosts that are named; chosen
 _LAST_EVENTS = 5  # events that are named; chosen
 _MAX_NAMED = 25  # rows of a table whose length depends on the crawl; chosen
 
-
 _FACTS = {
     "encoding": "Encodings that pages were decoded with",
     "declared": "Encodings that they declared",

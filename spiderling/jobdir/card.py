@@ -354,7 +354,6 @@ def read_manifest(path: Path) -> Manifest:
 
 def model_digests(infos: Iterable[LanguageInfo]) -> dict[str, str]:
     """SHA-256 of the names and contents of each language's files, its seeds not among them."""
-
     digests = {}
     for info in infos:
         assert info.directory is not None
@@ -366,10 +365,7 @@ def model_digests(infos: Iterable[LanguageInfo]) -> dict[str, str]:
 
 def seeds_digest(urls: Iterable[str]) -> str:
     """SHA-256 of the seeds, sorted, one a line: the same for the same set."""
-    digest = hashlib.sha256()
-    for url in sorted(set(urls)):
-        digest.update(f"{url}\n".encode())
-    return digest.hexdigest()
+    return hashlib.sha256("".join(f"{url}\n" for url in sorted(set(urls))).encode()).hexdigest()
 
 
 def checksum(path: Path, length: int | None = None) -> str:

@@ -181,7 +181,6 @@ _NUMBERS = {
 }
 """Key of a number -> the option whose bounds it has, and that one's unit in this one's."""
 
-
 _NO_NAME = re.compile(r"[\s/?#@:\\]")
 BUDGETS = ("max_pages", "max_downloaded_mb")
 

@@ -46,14 +46,7 @@ from spiderling.frontier.recrawl.pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
-from spiderling.frontier.storage.tables import (
-    SCHEMA,
-    TABLES,
-    CheckedTable,
-    TableChecksum,
-    checked_rows,
-    read_written,
-)
+from spiderling.frontier.storage.tables import SCHEMA, TABLES, CheckedTable, TableChecksum, checked_rows, read_written
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.frontier.strategy import LinkingPage
 from spiderling.jobdir.card import MANIFEST, read_manifest
@@ -64,12 +57,7 @@ from spiderling.languages.registry import spell_out
 
 _MAX_NAMED = 5
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
-_JUDGES_NOTHING: dict[str, Any] = {
-    "yield_profile": "off",
-    "max_host_documents": 0,
-    "max_host_bytes": 0,
-    "traps": "off",
-}
+_JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0, "traps": "off"}
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 _LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
 _TEXT = 128  # score from which a link's block is running text (docs/links.md)

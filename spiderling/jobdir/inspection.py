@@ -366,7 +366,6 @@ class Shards:
             )
 
     def close(self) -> None:
-        """Close all."""
         for part in self.parts:
             part.close()
 
@@ -404,11 +403,9 @@ class Shards:
         return ", ".join(filter(None, (part.holder for part in self.parts)))
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """The rows of *query* in each shard, one shard after the other."""
         return list(chain.from_iterable(part.rows(query, *values) for part in self.parts))
 
     def segments(self, kind: str) -> list[Segment]:
-        """The files of a kind (corpus/segments.py), shard by shard."""
         return list(chain.from_iterable(part.segments(kind) for part in self.parts))
 
     def part_of(self, name: str) -> Inspection:

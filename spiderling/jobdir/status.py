@@ -395,11 +395,8 @@ def hosts_of(
     if order not in ORDERS:
         raise BadInput(f"hosts cannot be sorted by {order!r}: {hint(order, ORDERS)}")
     named = search.strip().lower()[:_MAX_CHARS]
-    for sign in "\\%_":
-        named = named.replace(sign, f"\\{sign}")
-    where = r"WHERE name LIKE ? ESCAPE '\'" if named else "WHERE ? <> ''"
-    pattern = f"%{named}%"
-    found = sum(row["hosts"] for row in crawl.rows(f"SELECT count(*) AS hosts FROM host {where}", pattern))
+    where = "WHERE instr(name, ?)"  # true of each name if nothing is searched for
+    found = sum(row["hosts"] for row in crawl.rows(f"SELECT count(*) AS hosts FROM host {where}", named))
     last = max(0, (found - 1) // most)
     shown = min(max(page, 0), last)
     query = (
@@ -407,7 +404,7 @@ def hosts_of(
         f"round({_RATE}, 4), waiting, parked FROM newest_host {where} "
         f"ORDER BY 1 {'ASC' if rising else 'DESC'}, id LIMIT ?"
     )
-    sorted_parts = [part.cursor(query, pattern, (shown + 1) * most) for part in crawl.parts]
+    sorted_parts = [part.cursor(query, named, (shown + 1) * most) for part in crawl.parts]
     rows = heapq.merge(*sorted_parts, key=itemgetter(0), reverse=not rising)
     chosen = islice(rows, shown * most, (shown + 1) * most)
     return HostList(found, shown, last + 1, [HostRow(*row[1:]) for row in chosen])

@@ -12,12 +12,6 @@ from spiderling.languages.registry import (
 )
 
 __all__ = [
-    "BIG_WEB_LANGUAGES",
-    "GROUPS",
-    "LanguageInfo",
-    "available",
-    "find_languages",
-    "load",
-    "only_as_group",
+    "BIG_WEB_LANGUAGES", "GROUPS", "LanguageInfo", "available", "find_languages", "load", "only_as_group",
     "to_recognise",
-]
+]  # fmt: skip

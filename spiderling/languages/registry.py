@@ -282,6 +282,7 @@ def _directories(dirs: str) -> dict[str, Traversable]:
 def _info(directory: Traversable) -> LanguageInfo:
     given = read_description(directory)
     try:
+        badness = (given.get("badness") or {}).items()
         return LanguageInfo(
             code=directory.name,
             name=str(given.get("name") or directory.name),
@@ -292,16 +293,12 @@ def _info(directory: Traversable) -> LanguageInfo:
             known=float(given.get("known") or 1.0),
             unlisted=float(given.get("unlisted", 1.0)),
             tokens=int(given.get("tokens") or 0),
-            profile={str(word): _expectation(*values) for word, values in (given.get("badness") or {}).items()},
+            profile={str(word): (float(mean), float(sd), float(limit)) for word, (mean, sd, limit) in badness},
             origin=dict(given.get("origin") or {}),
             directory=directory,
         )
     except (AttributeError, TypeError, ValueError) as error:
         raise damage_error(directory.name, DESCRIPTION, error) from None
-
-
-def _expectation(mean: float, sd: float, limit: float) -> tuple[float, float, float]:
-    return float(mean), float(sd), float(limit)
 
 
 def _names(models: Mapping[str, LanguageInfo]) -> dict[str, list[LanguageInfo]]:

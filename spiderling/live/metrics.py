@@ -30,7 +30,6 @@ _TOTALS = {
     "internal_errors": "Errors of Spiderling's own.",
 }
 
-
 _LABELLED = {
     "words": ("fact/words", "language", "Words that were kept."),
     "ends": ("end", "reason", "URLs by how they ended (docs/reasons.md)."),

@@ -112,7 +112,6 @@ HEAD_S = 10.0
 """Seconds that a connection may take for the head of a request, from its beginning or the last answer on (chosen)."""
 logger = logging.getLogger(__name__)
 
-
 _of_requests = logging.getLogger(f"{__name__}.requests")
 _of_requests.setLevel(logging.CRITICAL)  # aiohttp logs each request that is no HTTP as an error with a traceback
 
@@ -184,7 +183,6 @@ class Server:
         return server()
 
     async def close(self) -> None:
-        """End, when the crawl is closed."""
         self._listening.close()
         await self._runner.cleanup()
         self._thread.shutdown(wait=False)

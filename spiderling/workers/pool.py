@@ -93,7 +93,6 @@ class Worker(asyncio.BufferedProtocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether pages can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, job: Job) -> None:
@@ -240,7 +239,6 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the running workers."""
         return [worker.process.pid for worker in self._workers]
 
     @property

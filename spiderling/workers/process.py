@@ -173,7 +173,6 @@ def _attempt(work: Callable[[Task], Page], task: Task) -> tuple[int, Any]:
 
 
 def frame(kind: int, value: Any) -> bytes:
-    """The frame of *value*."""
     data = pickle.dumps(value, 5)
     return FRAME.pack(len(data), kind) + data
 

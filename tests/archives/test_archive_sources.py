@@ -70,8 +70,7 @@ DATA = FORMS["gzip by record"](
     [record(f"http://a.test/{n}", bytes(f"<p>{n * 7919}</p>" * 999, "ascii")) for n in range(40)]
 )
 OPTIONS = Options(lang="cs", contact="me@example.org", retries=2)
-CLIENT = (OPTIONS, AddressPolicy("127.84.0.0/16", public=False).allows)
-"""How URLs are asked for."""
+CLIENT = (OPTIONS, AddressPolicy("127.84.0.0/16", public=False).allows)  # how URLs are asked for
 
 
 @pytest.fixture(autouse=True)

@@ -39,8 +39,7 @@ def refused(tmp_path):
 
 
 SEED = "http://127.0.0.1:1/"  # nothing listens there, and it may not be asked
-ALLOWED = ("-s", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "-s", "SPIDERLING_OFFLINE_WAIT_S=0")
-"""It may be asked then."""
+ALLOWED = ("-s", "SPIDERLING_ALLOW_NETWORKS=127.0.0.0/8", "-s", "SPIDERLING_OFFLINE_WAIT_S=0")  # it may be asked then
 
 
 def begin(jobdir: Path, *arguments: str, code: int = 1) -> str:

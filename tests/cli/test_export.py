@@ -93,10 +93,7 @@ def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
     assert (manifest["purposes"], manifest["documents"], manifest["dropped"]) == (["research"], 3, 7)
     assert list(manifest["lists"].values()) == [3, 2]
     again = scrapy("export", str(out), "-o", str(out))
-    assert (again.code, again.log) == (
-        1,
-        f"scrapy export: {out} exists; remove it, or give another name.\n",
-    )
+    assert (again.code, again.log) == (1, f"scrapy export: {out} exists; remove it, or give another name.\n")
     copy = scrapy("export", str(out), "-o", str(tmp_path / "copy.prevert"))
     assert copy.code == 0 and urls_in(tmp_path / "copy.prevert") == urls_in(out)
     assert not (tmp_path / "copy.prevert.dropped.tsv").exists()

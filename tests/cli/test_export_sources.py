@@ -24,8 +24,7 @@ from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.status import hosts_of, status_of
 from spiderling.text.prevertical import render
 
-FRAMES, DOCUMENTS = 4, 3
-"""Frames of each segment, documents of each frame."""
+FRAMES, DOCUMENTS = 4, 3  # frames of each segment, documents of each frame
 
 
 def url(segment: int, frame: int, place: int) -> str:

@@ -32,8 +32,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
 
 SEAL = Seal(bytes(16), b"the key")
-LINKS = 3
-"""Links of a page, beside one single URL."""
+LINKS = 3  # links of a page, beside one single URL
 
 
 def digest(url: str) -> int:

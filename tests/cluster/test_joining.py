@@ -36,10 +36,7 @@ def test_a_map_comes_back_as_it_was() -> None:
         ({"wire": 99}, "this Spiderling's 99; stop all shards, upgrade all"),
         ({"state": 99}, "this Spiderling's 99; stop all shards, upgrade all"),
         ({"canonical": 99}, "ours 99; use its version"),
-        (
-            {"suffixes": "1.0"},
-            rf"not 1.0; say: pip install tldextract=={MAP.suffixes}\.",
-        ),
+        ({"suffixes": "1.0"}, rf"not 1.0; say: pip install tldextract=={MAP.suffixes}\."),
         ({"url_parser": "1.0"}, rf"say: pip install ada-url=={MAP.url_parser}"),
     ],
 )

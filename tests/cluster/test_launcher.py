@@ -10,14 +10,7 @@ from needs import needs
 
 from spiderling.base.errors import BadInput
 from spiderling.cluster.claims import is_own_socket
-from spiderling.cluster.launcher import (
-    DEATHS_S,
-    MAX_DEATHS,
-    MAX_PATH_BYTES,
-    OwnRedis,
-    may_start_again,
-    worst,
-)
+from spiderling.cluster.launcher import DEATHS_S, MAX_DEATHS, MAX_PATH_BYTES, OwnRedis, may_start_again, worst
 from spiderling.cluster.redis_transport import connect
 
 

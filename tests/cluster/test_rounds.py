@@ -43,7 +43,8 @@ class Shard:
         self.errors = InternalErrors(self.failed.append)
         self.woken = 0
         self.is_disk_full = False
-        self.rounds = Rounds(self.exchange, MemoryTransport(streams, me), self, self.wake)
+        self.transport = MemoryTransport(streams, me)
+        self.rounds = Rounds(self.exchange, self.transport, self, self.wake)
 
     def now(self) -> float:
         return self.time
@@ -71,7 +72,7 @@ async def running(*shards: Shard) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await task
     for shard in shards:
-        await shard.rounds.close()
+        await shard.transport.close()
 
 
 async def until(condition: Callable[[], object]) -> None:

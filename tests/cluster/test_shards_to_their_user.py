@@ -55,8 +55,7 @@ class Made(NamedTuple):
     shards: Path
     alone: Path
     while_it_ran: Status
-    shown: dict[str, Any]
-    """What the live page of one shard showed then, by path."""
+    shown: dict[str, Any]  # what the live page of one shard showed then, by path
 
 
 @pytest.fixture(scope="module")

@@ -38,8 +38,7 @@ ADDRESS = "192.0.2.1"
 INTERVAL_S = 0.1
 OPTIONS = Options(host_interval_s=0.0, ip_interval_s=INTERVAL_S, delay_factor=0.0)
 LASTS_S = 15.0
-CLOSEST_S = INTERVAL_S * (1 - 5e-4)
-"""As the fastest clock measures it."""
+CLOSEST_S = INTERVAL_S * (1 - 5e-4)  # as the fastest clock measures it
 
 
 class SlotsInMemory:
@@ -81,8 +80,7 @@ class Web:
     def __init__(self, seed: int, latency_s: float, late_s: float, lost: float, redis_ahead_s: float) -> None:
         self.now = 0.0
         self.chance = Random(seed)
-        self.starts: list[tuple[float, int]] = []
-        """(time, shard)"""
+        self.starts: list[tuple[float, int]] = []  # (time, shard)
         self.slots = SlotsInMemory()
         self._latency_s, self._late_s, self._lost, self._redis_ahead_s = latency_s, late_s, lost, redis_ahead_s
         self._events: list[tuple[float, int, object, tuple]] = []

@@ -139,11 +139,7 @@ SITES = {
         "/l.xml": licence('<payment type="crawl"/>', "/paid/"),
         "/secret/l.xml": licence(""),
     },
-    "down.test": {
-        "/.well-known/tdmrep.json": WebResponse(503),
-        "/ai.txt": html("Not found"),
-        "/a": page("down"),
-    },
+    "down.test": {"/.well-known/tdmrep.json": WebResponse(503), "/ai.txt": html("Not found"), "/a": page("down")},
 }
 ENDS = {
     **{f"http://said.test/paid/{number}": (end, detail) for number, (_, _, end, detail) in enumerate(SAID)},
@@ -180,8 +176,7 @@ class Crawled(NamedTuple):
     crawl: Crawl
     cases: list
     ends: dict[str, tuple[str, str]]
-    fetched: list[str]
-    """URLs in the order of the access log."""
+    fetched: list[str]  # URLs in the order of the access log
 
     def violations(self, letter: str, files: str) -> list[str]:
         reasons = {url: reason for url, (reason, _) in self.ends.items()}

@@ -138,8 +138,7 @@ SITES = {
         ),
     }
 }
-ENDS = {"kept": 2, "duplicate": 1, "wrong-language": 1, "bad-quality": 1}
-"""With all pipelines."""
+ENDS = {"kept": 2, "duplicate": 1, "wrong-language": 1, "bad-quality": 1}  # with all pipelines
 OFF = {
     "": ENDS,
     "CleanPipeline": {"no-page": 1},

@@ -15,8 +15,7 @@ from conftest import Crawl, serving
 from benchmarks.webs import LinkedWeb
 
 HOSTS, PAGES, WEIGHINGS = 40, 40, 9
-PER_PAGE = 0.4
-"""Objects of one type: more or fewer are in work, depending on the machine."""
+PER_PAGE = 0.4  # objects of one type: more or fewer are in work, depending on the machine
 
 
 @pytest.mark.slow

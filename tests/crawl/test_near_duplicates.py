@@ -13,8 +13,7 @@ from spiderling.corpus.segments import read_documents
 from webs.web import html
 
 SEED = "http://near.test/"
-SNAPSHOTS = {"extensions.lifecycle.SNAPSHOT_S": 1}
-"""Constants by which there is a snapshot each second."""
+SNAPSHOTS = {"extensions.lifecycle.SNAPSHOT_S": 1}  # constants by which there is a snapshot each second
 ENGLISH = """When the cat came home it was already dark and everybody was asleep, only the dog was sitting by the door
 and waiting for her because he was hungry.  In the kitchen she found a bowl of milk and a piece of bread that had been
 left from dinner.  In the morning grandmother came and asked who had eaten it all, but nobody would admit to it and so

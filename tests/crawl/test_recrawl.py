@@ -35,8 +35,7 @@ TO_BE_TAKEN_OUT = {"gone": "gone", "missing": "gone"} | dict.fromkeys(("closed",
 BY_FILE = {"fed": 5, "mapped": 3}
 """Pages that only the feed, or only the sitemap, names: how many of them; one comes every fourth day."""
 FILES = ("feed", "feed/", "newer-feed", "sitemap.xml", "site-map.xml")
-CHANGES_ON = 6.0
-"""Day on which the old pages change."""
+CHANGES_ON = 6.0  # day on which the old pages change
 INTERVAL_S = 0.02
 ROBOTS_MAX_AGE_S = 1
 SETTINGS = {
@@ -64,10 +63,8 @@ class Paper:
         self._began = 0.0
         self._asked: set[str] = set()
         self._has_forbidden = False
-        self.trespasses = 0
-        """Requests for what a robots.txt had forbidden before."""
-        self.refusals = 0
-        """Answers that a page is unchanged and not to be indexed."""
+        self.trespasses = 0  # requests for what a robots.txt had forbidden before
+        self.refusals = 0  # answers that a page is unchanged and not to be indexed
 
     def hosts(self) -> Mapping[str, str]:
         return {HOST: "127.84.91.1"}

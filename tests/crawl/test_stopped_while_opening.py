@@ -112,11 +112,9 @@ class Case(NamedTuple):
     numbers: tuple[int, ...]
     said: str
     code: int = 0
-    is_second: bool = False
-    """Whether SIGINT has come before, once the seeds were read."""
+    is_second: bool = False  # whether SIGINT has come before, once the seeds were read
     settings: tuple[tuple[str, object], ...] = ()
-    ignored: tuple[int, ...] = ()
-    """Signals that whoever starts the crawl has it ignore."""
+    ignored: tuple[int, ...] = ()  # signals that whoever starts the crawl has it ignore
 
 
 CASES = {

@@ -69,8 +69,7 @@ class Kind(Connection):
 class KindServer(Server):
     def __init__(self, web) -> None:
         super().__init__(web, AccessLog(None, keep=True))
-        self.asked = defaultdict(dict)
-        """Kind -> connection -> the paths that were asked for over it."""
+        self.asked = defaultdict(dict)  # kind -> connection -> the paths that were asked for over it
 
     def note(self, connection: Kind, kind: str, path: str) -> None:
         self.asked[kind].setdefault(connection, []).append(path)

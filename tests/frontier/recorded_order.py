@@ -19,10 +19,8 @@ from simulator.replay import Replay, world
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.storage.sqlite import SqliteStore
 
-PAGES = 3000
-"""Pages of each generated web."""
-TIMES_EVERY = 50
-"""The time of every 50th fetch is kept, which is enough to see a clock that drifts."""
+PAGES = 3000  # pages of each generated web
+TIMES_EVERY = 50  # the time of every 50th fetch is kept, which is enough to see a clock that drifts
 HOSTS_AT_ONE_ADDRESS = 16
 EVERY_STRATEGY = (
     "bfs", "yield", "heidix", "spiderling", "spiderling:thrift=3", "random-walk", "simulator.rivals.Lswc",
@@ -33,14 +31,11 @@ class Order(NamedTuple):
     """The fetches of one crawl in their order."""
 
     fetches: int
-    urls: str
-    """SHA-256 of all URLs, one a line."""
-    times: list[float]
-    """Seconds of the simulated clock, of every TIMES_EVERY-th fetch."""
+    urls: str  # SHA-256 of all URLs, one a line
+    times: list[float]  # seconds of the simulated clock, of every TIMES_EVERY-th fetch
 
 
-Fetches = list[tuple[float, str]]
-"""(Seconds of the simulated clock, URL) of each."""
+Fetches = list[tuple[float, str]]  # (Seconds of the simulated clock, URL) of each
 
 
 def order_of(fetches: Fetches) -> Order:

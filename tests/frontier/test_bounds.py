@@ -25,8 +25,7 @@ FOUND_AGAIN = {
     "known_files.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
-LOST = {"worth._SECTIONS": 5, "worth._MAX_HOSTS": 5}
-"""What is forgotten is known no more."""
+LOST = {"worth._SECTIONS": 5, "worth._MAX_HOSTS": 5}  # what is forgotten is known no more
 
 
 def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]]:

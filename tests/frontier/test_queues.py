@@ -23,8 +23,7 @@ class Shop:
 
     def __init__(self, store: SqliteStore | None = None) -> None:
         self.store = store or SqliteStore()
-        self.flush: Flush | None = None
-        """The last one."""
+        self.flush: Flush | None = None  # the last one
         self.states = HostStates()
         self.queues = Queues(self.store, self.states)
         self.hosts = HostTable(self.states, self.queues)

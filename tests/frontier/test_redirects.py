@@ -102,8 +102,7 @@ def test_own_url_of_a_host_that_was_closed_meanwhile_ends() -> None:
 
 
 NOW = 1_700_000_000.0
-Step = tuple[str, tuple[bytes, ...]]
-"""A redirect's target and its cookies; no target: a page."""
+Step = tuple[str, tuple[bytes, ...]]  # a redirect's target and its cookies; no target: a page
 
 
 def at(url: str) -> CanonicalUrl:

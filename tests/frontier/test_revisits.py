@@ -40,8 +40,7 @@ SAME = Answer(reason=Reason.DUPLICATE, kept_bytes=0)
 UNCHANGED = Answer(304, 0, 0)
 GONE = Answer(410, 10, 0)
 MISSING = Answer(404, 10, 0)
-Web = Callable[[str, float], Answer]
-"""(URL, days since the recrawl began) -> what is there."""
+Web = Callable[[str, float], Answer]  # (URL, days since the recrawl began) -> what is there
 
 
 @pytest.fixture(autouse=True)

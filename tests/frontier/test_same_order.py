@@ -15,8 +15,7 @@ import pytest
 from recorded_order import CASES, Order
 
 GOLDEN = Path(__file__).with_name("golden_order.json")
-_CLOCK_S = 1e-6
-"""Differences of rounding between versions of Python and of libm, in seconds of the simulated clock."""
+_CLOCK_S = 1e-6  # differences of rounding between versions of Python and of libm, in seconds of the simulated clock
 
 
 EVERYDAY = ("thai, spiderling", "pt, retirement", "pt, killed, in a file", "redirects and errors")

@@ -14,8 +14,7 @@ from spiderling.frontier import intervals
 from spiderling.frontier.hosts import Host, HostStates, YieldAccount
 from spiderling.frontier.throttle import BAR, Throttle
 
-UNREAD, FRUITFUL, EMPTY, FOREIGN, FOREIGN_AGAIN = range(5)
-"""What is known of a host."""
+UNREAD, FRUITFUL, EMPTY, FOREIGN, FOREIGN_AGAIN = range(5)  # what is known of a host
 INTERVAL_S = 5.0
 DAY_S = 86_400.0
 LONG_AGO = -1e6

@@ -322,7 +322,8 @@ def test_domains_of_made_up_names_are_forgotten(monkeypatch: pytest.MonkeyPatch)
     for domain in range(20):
         for number in range(30):
             host = read.host(f"n{number}.wild{domain}.cz")
-            host.account.count_bytes(1, 1000, 0)
+            host.account.pages += 1
+            host.account.downloaded_bytes += 1000
             read.page(host, "/", Reason.DUPLICATE, sketch=77)
         assert read.traps.refusal(0, f"new.wild{domain}.cz", "/") is Reason.TRAP_SUBDOMAINS
     assert sum(read.traps.refusal(0, f"new.wild{n}.cz", "/") is Reason.TRAP_SUBDOMAINS for n in range(20)) == 5

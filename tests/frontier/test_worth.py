@@ -23,16 +23,7 @@ from spiderling.frontier.hosts import LAST_RANK, YieldAccount
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategies import STRATEGIES, Heidix, LinkingPage, Spiderling
 from spiderling.frontier.strategy import FoundLink, NewLinks
-from spiderling.frontier.worth import (
-    ESTIMATORS,
-    LINES,
-    WEIGHTS,
-    Cues,
-    HostLanguages,
-    UrlWords,
-    Worth,
-    page_quality,
-)
+from spiderling.frontier.worth import ESTIMATORS, LINES, WEIGHTS, Cues, HostLanguages, UrlWords, Worth, page_quality
 
 SIGNED, SHARE = st.floats(-1, 1), st.floats(0, 1)
 CUES = st.builds(

@@ -37,8 +37,7 @@ class Answer:
     location: str | None = None
     retry_after_s: float | None = None
     transit_s: float = 0.2
-    body: bytes = b""
-    """The content of a robots.txt."""
+    body: bytes = b""  # the content of a robots.txt
     reason: Reason | None = None
     sketch: int = 0
 
@@ -80,8 +79,7 @@ class Start(NamedTuple):
     host: str
     address: str
     url: str
-    goes_on: bool = False
-    """Whether it belongs to a visit that had begun."""
+    goes_on: bool = False  # whether it belongs to a visit that had begun
 
 
 def page(*links: str | Link, **kwargs: Any) -> Answer:
@@ -141,12 +139,10 @@ class VirtualCrawl:
         self._serial = itertools.count()
         self._addresses: dict[str, tuple[str, float]] = {}
         self._robots_known: dict[str, float] = {}
-        self.busy: set[str] = set()
-        """Names of hosts with a request in transit."""
+        self.busy: set[str] = set()  # names of hosts with a request in transit
         self.held: dict[int, Answer] = {}
         """Answers to pages that wait for files of their sites, by the ids of their URLs."""
-        self._visited: set[str] = set()
-        """Those that were asked for a file, and may be asked for another one at once."""
+        self._visited: set[str] = set()  # those that were asked for a file, and may be asked for another one at once
 
     # -- driving
 

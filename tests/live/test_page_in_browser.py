@@ -13,10 +13,7 @@ from watched import asked, watching, web
 
 from webs.web import html
 
-pytestmark = [
-    pytest.mark.slow,
-    needs("chromium"),
-]
+pytestmark = [pytest.mark.slow, needs("chromium")]
 MARKUP = '</li><img src=http://evil.test/x onerror="window.hit=1"><script>window.hit=1</script>'
 HOSTS = """
 const asked = window.fetch;

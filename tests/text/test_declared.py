@@ -11,12 +11,7 @@ from spiderling.base.options import Options
 from spiderling.engine.outcomes import DropPage
 from spiderling.pipelines import check_language
 from spiderling.text import Page
-from spiderling.text.declared import (
-    declared_language,
-    language_of_charset,
-    language_of_tag,
-    lswc_language,
-)
+from spiderling.text.declared import declared_language, language_of_charset, language_of_tag, lswc_language
 from spiderling.text.html.parser import parse
 from spiderling.text.optout import page_statements
 

@@ -51,8 +51,7 @@ class Visit:
     head: bytes
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    number: int
-    """Which of the case's requests this is, from 1, those for robots.txt left out."""
+    number: int  # which of the case's requests this is, from 1, those for robots.txt left out
 
     @property
     def host(self) -> str:
@@ -103,20 +102,14 @@ class Case:
     """How its URLs end, by path (or whole URL, of another host); one of several where timing decides."""
     mentions: Mapping[Reason, int | None] = field(default_factory=dict)
     """Mentions that it causes to be refused: exactly so many, over all its pages; None: some."""
-    robots: Serve | None = None
-    """How robots.txt is answered; None: 404."""
-    seeds: tuple[str, ...] = ("/",)
-    """Where the crawl begins: paths or whole URLs."""
-    hosts: tuple[str, ...] = ()
-    """Further names (patterns) that lead to its server."""
-    max_requests: int | None = None
-    """How many requests it may cost at most, robots.txt included."""
-    found: Reason | None = None
-    """How at least one URL on one of ``hosts`` ends."""
+    robots: Serve | None = None  # how robots.txt is answered; None: 404
+    seeds: tuple[str, ...] = ("/",)  # where the crawl begins: paths or whole URLs
+    hosts: tuple[str, ...] = ()  # further names (patterns) that lead to its server
+    max_requests: int | None = None  # how many requests it may cost at most, robots.txt included
+    found: Reason | None = None  # how at least one URL on one of ``hosts`` ends
     scheme: str = "http"
     tls: Callable[[], ssl.SSLContext] | None = None
-    raw: bool = False
-    """Whether ``serve`` is called before a request is read, for robots.txt too."""
+    raw: bool = False  # whether ``serve`` is called before a request is read, for robots.txt too
 
     def url(self, path: str) -> str:
         return path if "://" in path else f"{self.scheme}://{self.name}.{DOMAIN}{path}"
@@ -166,8 +159,7 @@ class HostileWeb:
 
     def __init__(self, cases: Mapping[str, Case]) -> None:
         self.cases = cases
-        self.requests: list[tuple[str, bytes]] = []
-        """(case, head of the request), in order."""
+        self.requests: list[tuple[str, bytes]] = []  # (case, head of the request), in order
         self.hosts_option = ""
         self._visits = dict.fromkeys(cases, 0)
         self._servers: list[asyncio.AbstractServer] = []

@@ -35,8 +35,7 @@ CONSTANTS = {
     "frontier.intake.MAX_PATH_DEPTH": 20,
 }
 """Limits that are soon reached."""
-REGISTERED = (hostile_answers, hostile_pages)
-"""Modules that put their cases into CASES."""
+REGISTERED = (hostile_answers, hostile_pages)  # modules that put their cases into CASES
 GOOD_PAGES = 12
 GOOD = {
     f"good{number}.test": {

@@ -32,8 +32,7 @@ class Zone:
     """(record type, paths that were served on the host) -> record data; a CNAME comes first."""
     code: int = RCODE.NOERROR
     delay_s: float = 0.0
-    drops: Callable[[str], bool] = lambda kind: False
-    """Whether a question of this type is not answered at all."""
+    drops: Callable[[str], bool] = lambda kind: False  # whether a question of this type is not answered at all
     garbage: bytes = b""
     ttl: int = 300
 
@@ -100,8 +99,7 @@ class NameServer(asyncio.DatagramProtocol):
     def __init__(self, cases: Mapping[str, NameCase]) -> None:
         self._cases = cases
         self.asked: Counter[tuple[str, str]] = Counter()
-        self.served: dict[str, set[str]] = {}
-        """Paths of the pages that were asked for, by host."""
+        self.served: dict[str, set[str]] = {}  # paths of the pages that were asked for, by host
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport

@@ -27,8 +27,7 @@ from webs.web import Web, WebResponse, not_found, plain, redirect, unavailable
 HOSTS, ADDRESSES, PAGES = 72, 6, 400
 HOST_INTERVAL_S, IP_INTERVAL_S, CRAWL_DELAY_S = 0.5, 0.03, 1.2
 RETRY_AFTER_S, ROBOTS_RETRY_AFTER_S = 1, 2
-MOVING = "moving.test"
-"""A name that nothing maps: the name server gives another address each time."""
+MOVING = "moving.test"  # a name that nothing maps: the name server gives another address each time
 
 
 class Sites:
@@ -198,8 +197,7 @@ def read_starts(path: Path, entries: Iterable[Any]) -> tuple[list[Start], list[f
     return starts, lags
 
 
-CLOCK_S = 0.01
-"""How exactly the system tells when data arrived: by its clock's ticks."""
+CLOCK_S = 0.01  # how exactly the system tells when data arrived: by its clock's ticks
 
 
 class Spacing(NamedTuple):
@@ -208,10 +206,8 @@ class Spacing(NamedTuple):
     groups: int
     pairs: int
     violations: int
-    worst_s: float
-    """How much closer the closest pair was than its interval allows; negative: it was farther apart."""
-    uncertain_s: float
-    """How much of it at most is not known exactly: the first start's ``took_s``."""
+    worst_s: float  # how much closer the closest pair was than its interval allows; negative: it was farther apart
+    uncertain_s: float  # how much of it at most is not known exactly: the first start's ``took_s``
 
 
 def spacing(entries: Iterable[Any], by: str, tolerance_s: float, interrupted: float = 0.0) -> Spacing:

@@ -67,8 +67,7 @@ async def test_an_answer_that_is_waited_for_ends_as_in_the_crawl(web):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in SECONDS_LONG else name for name in FLOODS],
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SECONDS_LONG else name for name in FLOODS]
 )
 async def test_a_flood_or_bomb_ends_soon_and_in_bounded_memory(web, name):
     body_bytes, ceiling_bytes = (LIMIT, 3_000_000) if name.startswith("bomb-") else (5_000_000, 8 * MAX_HEAD_BYTES)

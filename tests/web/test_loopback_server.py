@@ -34,8 +34,7 @@ SITES = {
     "b.test": {"/": html("B")},
 }
 ADDRESSES = {"a.test": "127.80.9.1", "b.test": "127.80.9.2"}
-KERNEL_TICK_S = 0.01
-"""The kernel dates an arrival to its last tick, of which there are at least 100 a second."""
+KERNEL_TICK_S = 0.01  # the kernel dates an arrival to its last tick, of which there are at least 100 a second
 
 
 @pytest.fixture

@@ -27,8 +27,7 @@ from politeness_web import (
 from startlog import EXTENSIONS
 
 REQUESTS = 2400
-TOLERANCE_S = 0.002
-"""Seconds that the crawler may take to read its clock, beyond what the log of starts tells (chosen)."""
+TOLERANCE_S = 0.002  # seconds that the crawler may take to read its clock, beyond what the log of starts tells (chosen)
 
 
 @pytest.mark.slow

@@ -14,8 +14,7 @@ from webs.web import FixedWeb
 
 HOST_INTERVAL_S, IP_INTERVAL_S, PAGES = 0.2, 0.05, 7
 FILES = ("/.well-known/tdmrep.json", "/ai.txt")
-CLOCK_S = 0.001
-"""How exactly packets are stamped beside the crawler's clock."""
+CLOCK_S = 0.001  # how exactly packets are stamped beside the crawler's clock
 SHARED = "127.84.41.100"
 ADDRESSES = {f"own{n}.test": f"127.84.41.{1 + n}" for n in range(8)} | {f"shared{n}.test": SHARED for n in range(6)}
 

@@ -88,7 +88,6 @@ class RecrawlPage:
     version: int = 0  # documents that were kept of it, at most 255; 0: it is not in the corpus
 
     def pack(self) -> bytes:
-        """Its row in the table ``recrawled``."""
         text_key, modified, etag = self.validators
         states = self.kind, self.state, self.hub_score, min(255, self.version), len(etag)
         return _ROW.pack(self.found_at, self.last, self.since, text_key, modified, *states) + etag + self.url.encode()
@@ -127,12 +126,10 @@ class Blobs:
         return self._new.get(row) or self._draining.get(row) or self._store.blob(self._table, row)
 
     def drain(self) -> dict[int, bytes]:
-        """What the store must learn."""
         self._draining, self._new = self._new, {}
         return self._draining
 
     def committed(self) -> None:
-        """The store has what was drained last."""
         self._draining = {}
 
 
@@ -159,11 +156,9 @@ class Columns:
 
     @property
     def live(self) -> int:
-        """Pages that are revisited."""
         return len(self) - self.over
 
     def add(self, pages: Iterable[RecrawlPage]) -> None:
-        """Add *pages*."""
         values = ((p.key & _KEY_MASK, p.found_at, p.last, p.kind, flags_of(p.state)) for p in pages)
         rows = np.fromiter(values, _PAGE)
         self.over += int(np.count_nonzero(rows["flags"] & OVER))
@@ -218,12 +213,10 @@ def flags_of(state: Standing) -> int:
 
 
 def host_of(key: int) -> int:
-    """The id of the host of a URL key."""
     return key >> HASH_BITS & MAX_HOST_ID
 
 
 def hosts_of(rows: NDArray[np.void]) -> NDArray[np.int64]:
-    """The ids of the hosts of *rows*."""
     hosts: NDArray[np.int64] = (rows["key"] >> np.uint64(HASH_BITS)).astype(np.int64)
     return hosts
 

@@ -166,7 +166,6 @@ def days_by_class(age_before: float, age: float) -> list[tuple[int, float]]:
 
 
 def page_class(age_days: float) -> int:
-    """The class of a page that was found *age_days* ago."""
     return bisect_right(AGES_DAYS, age_days)
 
 
@@ -273,7 +272,6 @@ class RecrawlPolicy:
         self.dates: dict[int, Announcements] = {}  # what became of the announcements of each host that has made any
 
     def tables(self, hosts: Sequence[int]) -> Tables:
-        """What is known now of *hosts*."""
         rate, words = self.rates.tables(hosts)
         before = np.zeros_like(rate)
         np.cumsum(rate[:, :OLDEST] * np.diff(STARTS_DAYS), axis=-1, out=before[:, 1 : OLDEST + 1])
@@ -303,10 +301,6 @@ class RecrawlPolicy:
         index = events * days * tables.words[pages.row, classes(pages, now)]
         worthwhile: Column = np.where(index >= self.min_word_days, index, 0.0)
         return worthwhile
-
-    def learn_first(self, host: int, words: int, wait: float, now: float) -> None:
-        """A page of *host* was fetched for the first time, *wait* days after it was found."""
-        self.rates.learn(host, NEW, 1, words, wait, now)
 
     def learn(self, page: RevisitCandidate, found: RevisitResult, now: float) -> None:
         """A revisit of *now* at *page*, as it was before, has *found* something or nothing."""

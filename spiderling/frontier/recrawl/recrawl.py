@@ -171,7 +171,6 @@ class Planned:
             self._at_hand.pop(host_id, None)
 
     def clear(self) -> None:
-        """Nothing is planned any more."""
         self._by_host.clear()
         self._at_hand.clear()
 
@@ -222,7 +221,6 @@ class Recrawl:
         return policy.DAY_S / SWEEPS_A_DAY
 
     def days(self, now: float) -> float:
-        """Days since the recrawl began."""
         return 0.0 if self._began is None else (now - self._began) / policy.DAY_S
 
     def time(self, days: float) -> float:
@@ -234,7 +232,6 @@ class Recrawl:
         return self.is_on and (self.days(now) < self._length_days or bool(self._in_transit))
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        """Take up what was committed."""
         said = json.loads(meta.get(META, "{}"))
         self._began = said.get("began")
         self.marks = dict(said.get("marks", {}))
@@ -278,7 +275,7 @@ class Recrawl:
             if self.columns.find(page.key) is None:
                 new[page.key] = page
             if page.key in first_words:
-                self.policy.learn_first(host_of(page.key), first_words[page.key], 0.0, page.found_at)
+                self.policy.rates.learn(host_of(page.key), policy.NEW, 1, first_words[page.key], 0.0, page.found_at)
                 self._learnt |= {0, host_of(page.key)}
         for page in new.values():
             self.pages.put(page.key, page.pack())
@@ -446,6 +443,5 @@ class Recrawl:
         return blobs, {META: json.dumps(said)}
 
     def committed(self) -> None:
-        """The store has what was drained last."""
         self.pages.committed()
         self.paragraphs.committed()

@@ -40,7 +40,6 @@ class NameIndex:
         self._checks = array("I", [0])
 
     def find(self, name: str) -> int:
-        """The id of *name*, or 0."""
         digest = xxhash.xxh3_128_intdigest(name.encode())
         for host_id in self._table.values(digest & (1 << 40) - 1):
             if self._checks[host_id] == digest >> 96:
@@ -54,7 +53,6 @@ class NameIndex:
         self._checks.append(digest >> 96)
 
     def add_names(self, blocks: Iterator[list[str]]) -> None:
-        """Add the names of the next ids."""
         keys = [np.empty(0, np.uint64)]
         for names in blocks:
             digests = np.frombuffer(b"".join([xxhash.xxh3_128_digest(name.encode()) for name in names]), ">u8")
@@ -125,7 +123,6 @@ class HostTable:
         return host_id
 
     def find_all(self, names: Iterable[str]) -> list[int]:
-        """``find`` for each name."""
         recent_ids = self._recent_ids
         return [recent_ids.get(name) or self.find(name) for name in names]
 
@@ -176,7 +173,11 @@ class HostTable:
         """``Changes.hosts`` and ``Changes.host_updates`` since the last call; *grown*: ids of hosts that got URLs."""
         names = self._new_names
         rows = [host_row(host, self._queues) for host in self.changed]
-        rows += [new_row(host_id, name, self.states) for host_id, name in names.items()]
+        of = self.states  # of a host without a record only the name and the columns are known
+        rows += [
+            StoredHost(new, name, of.state(new).value, of.distances[new], waiting=of.queued[new])
+            for new, name in names.items()
+        ]
         updated = (grown | self.nearer).difference([row.id for row in rows])
         self._new_names = {}
         self._drained_names |= names
@@ -237,8 +238,9 @@ class HostTable:
                 self._queues.release_head(host.id)
 
     def count_bytes(self, host: Host, pages: int, downloaded_bytes: int, kept_bytes: int) -> None:
-        """Add to the account of *host*."""
-        host.account.count_bytes(pages, downloaded_bytes, kept_bytes)
+        host.account.pages += pages
+        host.account.downloaded_bytes += downloaded_bytes
+        host.account.kept_bytes += kept_bytes
         self.changed.add(host)
 
     def set_closed(self, host: Host, state: HostState) -> None:
@@ -256,7 +258,6 @@ class HostTable:
 
 
 def host_row(host: Host, queues: Queues) -> StoredHost:
-    """The row of a host in memory."""
     in_transit = host.fetching
     is_closed = host.is_closed
     urls = host.queued + (in_transit is not None)
@@ -283,12 +284,6 @@ def host_row(host: Host, queues: Queues) -> StoredHost:
         b"\n".join(queues.first_lines(host.id)),
         line_of(in_transit) if in_transit is not None else None,
     )
-
-
-def new_row(host_id: int, name: str, states: HostStates) -> StoredHost:
-    """The row of a host of which only the name and the columns are known."""
-    state = states.state(host_id).value
-    return StoredHost(host_id, name, state, states.distances[host_id], waiting=states.queued[host_id])
 
 
 def host_of(row: StoredHost, states: HostStates) -> Host:

@@ -101,12 +101,10 @@ class Queues:
         del self._heads[host_id]
 
     def positions(self, host_id: int) -> str:
-        """The column ``positions`` of a host in memory."""
         used = self._heads[host_id].used
         return " ".join(f"{slot & _BAND_MASK}:{number}" for slot, number in used.items() if number)
 
     def first_lines(self, host_id: int) -> list[bytes]:
-        """The lines of the column ``first`` of a host in memory."""
         return [line_of(url) for url in self._heads[host_id].first]
 
     # -- in and out

@@ -29,18 +29,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import xxhash
 
-from spiderling.frontier.storage.protocol import (
-    ConsentRow,
-    HistoryRow,
-    OutboxRow,
-    PeerRow,
-    SegmentRow,
-    StoredHost,
-)
+from spiderling.frontier.storage.protocol import ConsentRow, HistoryRow, OutboxRow, PeerRow, SegmentRow, StoredHost
 
 if TYPE_CHECKING:
     import sqlite3
-
 
 SCHEMA_VERSION = 1
 MIGRATIONS: dict[int, str] = {}  # schema -> the SQL that makes the next one of it

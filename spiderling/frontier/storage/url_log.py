@@ -99,7 +99,6 @@ class UrlLog:
             self._batch.purges.append((host.id, reason.value, urls))
 
     def drain(self, now: float) -> UrlLogBatch:
-        """Everything that was logged since the last call."""
         batch, self._batch = self._batch, UrlLogBatch()
         return replace(batch, time=now)
 

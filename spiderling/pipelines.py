@@ -362,7 +362,7 @@ class DedupPipeline(PagePipeline):
         if marks:
             item.duplicate_bytes = sum(len(p.text.encode("utf-8")) for p in page.paragraphs if p.duplicate)
             item.seen_share = item.duplicate_bytes / max(1, before)
-        elif not is_later and len(text) < max(1, parse_quality(options.quality).text_chars.low):
+        elif not is_later and page.clean_chars < max(1, parse_quality(options.quality).text_chars.low):
             raise DropPage(Reason.NEAR_DUPLICATE)
         else:
             item.language = kept_language(page)

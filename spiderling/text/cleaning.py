@@ -17,7 +17,7 @@ from spiderling.text.boilerplate.features import declared_by
 from spiderling.text.boilerplate.rules import BAD, GOOD
 from spiderling.text.declared import fill_head, language_of_tag
 from spiderling.text.documents import ConvertedDocument
-from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text
+from spiderling.text.embedded import MIN_CHARS, SHORT_CHARS, embedded_text, least_chars
 from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
 from spiderling.text.encoding.mending import encoded_once
@@ -29,7 +29,16 @@ from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language import LanguageModels
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
-from spiderling.text.quality import Quality, TopWord, count_words, other_hosts, packed_share, translated
+from spiderling.text.quality import (
+    ENGLISH_CHARS,
+    Quality,
+    TopWord,
+    count_words,
+    other_hosts,
+    packed_share,
+    translated,
+    words_in,
+)
 from spiderling.text.steps import PYTHON, Steps
 from spiderling.text.withheld import is_shell
 from spiderling.text.words import LanguageModel
@@ -124,7 +133,7 @@ def _with_embedded(
             text + found.html.decode(), both.blocks, both.tree, declared_by(both)
         )
         _drop_repeats(longer, len(parsed.blocks))
-        if _good_chars(longer) >= before + MIN_CHARS:
+        if _good_chars(longer) >= before + least_chars(found.html.decode()):
             return longer, both, scores
     page.needs_script = before < MIN_CHARS and is_shell(html, parsed.blocks)
     return judged
@@ -160,11 +169,16 @@ def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageM
     """The quality of *page* with the signs of spam filled in.
 
     *text* is its clean text in the language of *model*, *html* the decoded page.  Links are counted per 1,000 bytes
-    of UTF-8 and not per word, so that Chinese does not look like a list of links; words only where spaces divide them.
+    of UTF-8 and not per word, so that Chinese does not look like a list of links; the most frequent word is sought only
+    where spaces divide words.
     *top_word* may be a faster `top_word_share`.
     """
     outlinks = other_hosts((link.url for link in page.links if link.text_block), url)
+    sentence_words = page.quality.sentence_words
+    if not model.spaced:
+        sentence_words *= page.words / max(1, words_in(text))
     return page.quality._replace(
+        sentence_words=sentence_words,
         packed_share=packed_share(text),
         top_word_share=top_word(text, model.stoplist) if model.spaced else 0.0,
         outlinks=1000 * outlinks / max(1, page.clean_bytes),
@@ -172,12 +186,13 @@ def with_spam_signs(page: Page, text: str, html: str, url: str, model: LanguageM
     )
 
 
-def measure_clean(page: Page) -> str:
+def measure_clean(page: Page, steps: Steps = PYTHON) -> str:
     """Set the sizes of the clean text of *page*; returns that text."""
     clean = clean_text(page.paragraphs)
     page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
-    page.clean_chars = len(clean)
-    page.words = count_words(clean, page.clean_bytes)
+    page.words = count_words(clean, page.clean_bytes, steps.word_kinds)
+    spaced = words_in(clean)
+    page.clean_chars = len(clean) if page.words == spaced else max(len(clean), round(ENGLISH_CHARS * page.words))
     return clean
 
 
@@ -194,7 +209,7 @@ def _measure(page: Page, options: TextOptions, url: str = "", steps: Steps = PYT
     """Set the fields that depend on the paragraphs of *page*; returns the clean text."""
     page.has_text = any(p.cls == GOOD and p.kind in options.kinds for p in page.paragraphs)
     page.sketch = sketch([paragraph.text for paragraph in page.paragraphs], url, steps.long_words)
-    clean = measure_clean(page)
+    clean = measure_clean(page, steps)
     page.text_digest = xxhash.xxh3_128_digest(clean.encode("utf-8"))
     if options.recrawls:
         page.paragraph_digests = digests_of(paragraph.text for paragraph in page.paragraphs if paragraph.kept)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from spiderling.text.boilerplate.rules import is_unspaced
+from spiderling.text.boilerplate.rules import length_scale
 from spiderling.text.html.blocks import Block
 from spiderling.text.withheld import is_reserved
 
@@ -44,7 +44,6 @@ _MAX_KEY = 100  # characters of a key that are looked at; chosen
 _MIN_PROSE = 80  # characters from which a string may be prose by itself; chosen, about a sentence
 _LONG_PROSE = 200  # characters of a paragraph that teasers seldom have; chosen
 _LONG_SHARE = 0.25  # share of the prose that stands in such strings, if it is text; chosen
-_UNSPACED_FACTOR = 3  # how many times fewer they are in a script without spaces; chosen, as in boilerplate/rules.py
 _MIN_SPACES = 0.08  # white space / characters of prose in scripts with spaces; chosen: words of 12 letters
 _MIN_LETTERS = 0.6  # letters / characters of prose; chosen: Hindi, whose vowel signs are none, has .65
 _MAX_MARKS = 0.06  # signs of code / characters of prose; chosen
@@ -69,7 +68,7 @@ def embedded_text(page: bytes, blocks: Sequence[Block], good_chars: int) -> Embe
     """
     found = [(*_longest_prose(value, source == "json-ld"), source) for source, value in _values(page)]
     chars, texts, source = max(found, key=lambda one: one[0], default=(0, [], ""))
-    if chars < max(MIN_CHARS, _MIN_FACTOR * good_chars) or is_reserved(page, blocks):
+    if chars < max(least_chars("".join(texts)), _MIN_FACTOR * good_chars) or is_reserved(page, blocks):
         return None
     inside = "".join(_paragraphs(texts))[:_MAX_TEXT]
     return EmbeddedText(b'<div class="article-body">%s</div>' % inside.encode("utf-8", "replace"), source)
@@ -155,23 +154,23 @@ def _longest_prose(value: Any, is_json_ld: bool) -> tuple[int, list[str]]:
             places.setdefault(place, []).append((_prose_chars(member, is_json_ld), member))
     found = max(places.values(), key=lambda strings: sum(chars for chars, _ in strings), default=[])
     total = sum(chars for chars, _ in found)
-    long = sum(chars for chars, text in found if chars >= _length(_LONG_PROSE, text))
+    long = sum(chars for chars, text in found if chars >= least_chars(text, _LONG_PROSE))
     return (total, [text for _, text in found]) if total and long >= _LONG_SHARE * total else (0, [])
 
 
-def _length(chars: int, text: str) -> float:
+def least_chars(text: str, chars: int = MIN_CHARS) -> float:
     """What *chars* characters of a script with spaces are in that of *text*."""
-    return chars / _UNSPACED_FACTOR if is_unspaced(text) else chars
+    return chars * (length_scale(text) or 1)
 
 
 def _prose_chars(text: str, is_text: bool) -> int:
     """The characters of *text* without tags if it *is_text* or looks like prose; else 0."""
-    if len(text) < _MIN_PROSE / _UNSPACED_FACTOR:
+    if len(text) < _MIN_PROSE // 3:  # less than that in any script
         return 0
     plain = " ".join(_TAGS.sub(" ", _unescape(text)).split())
-    if len(plain) < _length(_MIN_PROSE, plain):
+    if len(plain) < least_chars(plain, _MIN_PROSE):
         return 0
-    is_spaced = plain.count(" ") >= _MIN_SPACES * len(plain) or is_unspaced(plain)
+    is_spaced = plain.count(" ") >= _MIN_SPACES * len(plain) or length_scale(plain) is not None
     is_code = len(_MARKS.findall(plain)) > _MAX_MARKS * len(plain) or '":' in plain
     is_worded = sum(map(str.isalpha, plain)) >= _MIN_LETTERS * len(plain)
     return len(plain) if is_text or (is_spaced and is_worded and not is_code) else 0

@@ -127,6 +127,7 @@ class Page:
     sketch: int = 0  # hash of the whole text without numbers and words of the URL (text/fingerprints.py)
     clean_bytes: int = 0  # UTF-8 bytes of the clean text: its paragraphs joined by line feeds
     clean_chars: int = 0
+    """Its characters; in scripts without spaces those that English has for as many words, if these are more."""
     words: int = 0  # words of the clean text, estimated in scripts without spaces (text/quality.py)
     has_text: bool = False  # whether a paragraph is good and of a wanted kind, whatever its language
     text_source: str = ""  # where text was found that no element holds: 'json-ld' or 'state', '' for nowhere

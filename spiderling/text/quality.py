@@ -121,7 +121,7 @@ _DIGITS = re.compile(r"\d+")
 _MARKS = {
     END: ".!?…",
     FOLLOWING: " \n\"'»”’)]",
-    FULL_STOP: "。！？।॥؟።",
+    FULL_STOP: "。｡！？।॥؟۔።։။།༎។៕",
     SYMBOL: "#*|<>{}[]=~^_\\/@+•·»«→←©®™$€%&…",
 }
 _RATES = ("sentence_words", "outlinks")
@@ -132,7 +132,7 @@ class Quality(NamedTuple):
     """The signals of one page; shares are 0 .. 1."""
 
     stopword_share: float  # words on the language's stop list / words; 1 when there is no stop list
-    sentence_words: float  # mean length of a sentence in white-space separated words
+    sentence_words: float  # mean length of a sentence in words
     repeated_share: float  # characters in paragraphs that repeat an earlier one of the document / characters
     digit_share: float  # digits / characters
     symbol_share: float  # symbols that are rare in running text / characters
@@ -269,31 +269,56 @@ def words_in(text: str) -> int:
     return text.count(" ") + text.count("\n") + 1 if text else 0
 
 
-_WORD_CHARS = {
-    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff": 1.8,  # Chinese: jieba; Japanese: Sudachi A
-    "\u0e01-\u0e5b": 4.8,  # Thai: PyThaiNLP newmm
-    "\u0e81-\u0edf": 4.3,  # Lao: laonlp
-    "\u1780-\u17dd": 4.9,  # Khmer: khmer-nltk
-    "\u1000-\u109f": 6.2,  # Burmese: as many words as the same sentences have in Thai and Khmer
-    "\u0f40-\u0fbc": 4.5,  # Tibetan: the same
+_WORD_LETTERS = {
+    "\u3005-\u3007\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff": 1.61,  # Chinese: GSDSimp (PUD has 1.67)
+    "\u3041-\u30ff": 1.75,  # kana, so that Japanese has 1.69 (GSD)
+    "吖吗吧呀呢咁咗咩哋唔啦喺喇嗎嗰嘅嘞嘢嚟囉噃㗎佢啲冇乜": 1.0,  # mostly Cantonese, so that it has 1.45 (HK: 1.39)
+    "\u0e01-\u0e4e": 4.2,  # Thai (TUD 4.06, PUD 4.39)
+    "\u0e81-\u0ecd\u0edc-\u0edf": 3.8,  # Lao: laonlp on the news of NTREX-128 (Federmann et al. 2022)
+    "\u1780-\u17d3": 4.9,  # Khmer: khPOS (Ye Kyaw Thu et al. 2017)
+    "\u1000-\u103f\u104c-\u109f": 5.4,  # Burmese: myPOS (Khin War War Htike et al. 2017), compounds are words
+    "\u0f40-\u0fbc": 4.0,  # Tibetan: Nanhai corpus (Esukhia); Dzongkha is taken for the same
 }
-"""Letters of scripts that put no spaces between words, and how many of them make a word.  Measured on the news of
-NTREX-128 (Federmann et al. 2022) with the named segmenters."""
-_UNSPACED = re.compile(f"[{''.join(_WORD_CHARS)}]")
-_UNSPACED_BYTES = 2.0  # bytes of UTF-8 a character that only texts of three-byte scripts have
+"""Letters of scripts that put no spaces between words, and how many of them make a word; by treebanks of Universal
+Dependencies, without punctuation, where nothing else is said.  Of two entries with a letter the last counts."""
+_OTHER = 1  # kind of a letter or digit of any other script in `word_kinds`
+_UNSPACED_SHARE = 0.25  # share of letters of _WORD_LETTERS from which they are counted as words; chosen
+_UNSPACED_BYTES = 1 + 2 * _UNSPACED_SHARE  # bytes of UTF-8 a character that such a text has at least
+ENGLISH_CHARS = 5.0  # characters for a word of an unspaced script that English has for the same; measured on NTREX-128
+
+CountWordKinds = Callable[[str], Sequence[int]]
 
 
-def count_words(text: str, utf8_bytes: int) -> int:
-    """Number of words in *text*, which has *utf8_bytes*; an estimate in scripts that put no spaces between words.
+@lru_cache(maxsize=1)
+def word_kinds() -> npt.NDArray[np.uint8]:
+    """For each code point _OTHER, 2 and more for the entries of _WORD_LETTERS, or 0."""
+    table = code_points_of(re.compile(r"\w+")).astype(np.uint8)
+    for kind, letters in enumerate(_WORD_LETTERS, _OTHER + 1):
+        table[code_points_of(re.compile(f"[{letters}]+"))] = kind
+    return table
+
+
+def count_word_kinds(text: str) -> list[int]:
+    """The number of runs of _OTHER in *text*, then of characters of each kind of `word_kinds` but 0."""
+    kinds = word_kinds().take(codepoints(text), mode="clip")
+    others = np.concatenate(([False], kinds == _OTHER))
+    runs = int(np.count_nonzero(others[1:] & ~others[:-1]))
+    return [runs, *np.bincount(kinds, minlength=len(_WORD_LETTERS) + 2)[1:].tolist()]
+
+
+def count_words(text: str, utf8_bytes: int, count: CountWordKinds = count_word_kinds) -> int:
+    """Number of words in *text*, which has *utf8_bytes*; an estimate in scripts without spaces between words.
 
     >>> count_words("吾輩は猫である。名前はまだ無い。 OK", 51)
     9
     """
-    if utf8_bytes < _UNSPACED_BYTES * len(text) or not _UNSPACED.search(text):
+    if utf8_bytes < _UNSPACED_BYTES * len(text):
         return words_in(text)
-    spaced = [word for word in text.split() if not _UNSPACED.search(word)]
-    unspaced = [len(re.findall(f"[{letters}]", text)) / word_chars for letters, word_chars in _WORD_CHARS.items()]
-    return len(spaced) + round(sum(unspaced))
+    runs, others, *letters = count(text)
+    if sum(letters) < _UNSPACED_SHARE * (others + sum(letters)):
+        return words_in(text)
+    words = [number / each for number, each in zip(letters, _WORD_LETTERS.values(), strict=True)]
+    return runs + round(sum(words))
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ from spiderling.text.html import blocks, links, metadata, parser, zones
 from spiderling.text.html.blocks import Parsed
 from spiderling.text.html.links import Resolve
 from spiderling.text.language import Score
-from spiderling.text.quality import ListWords, Marks, TopWord
+from spiderling.text.quality import CountWordKinds, ListWords, Marks, TopWord
 from spiderling.text.words import ShortWords
 
 Parse = Callable[[str | bytes], Parsed]
@@ -47,6 +47,7 @@ class Steps(NamedTuple):
     listed: ListWords = quality.listed  # stop words and function words of the good text
     marks: Marks = quality.marks  # sentences, digits and symbols of the good text
     top_word: TopWord = quality.top_word_share  # share of the most frequent word that is no stop word
+    word_kinds: CountWordKinds = quality.count_word_kinds  # letters of the clean text by scripts without spaces
     long_words: LongWords = fingerprints.long_words  # the words by which a page's sketch tells it from others
 
 
@@ -55,7 +56,7 @@ PYTHON = Steps()
 
 
 AUTO, NO, REQUIRED = "auto", "no", "required"  # values of SPIDERLING_COMPILED
-INTERFACE = 4
+INTERFACE = 5
 """Version of what the steps give and of the tables that they are given.  Whoever changes either raises this number and
 that of the compiled steps (native/src/spiderling_native/__init__.py), which are not used where the two differ."""
 _BUILD = "`make native` builds it"
@@ -107,5 +108,6 @@ def _steps(native: Any) -> Steps:
         listed=native.Listed(quality, ngrams),
         marks=native.Marks(quality),
         top_word=native.TopWord(quality),
+        word_kinds=native.WordKinds(quality),
         long_words=native.LongWords(fingerprints),
     )

@@ -105,18 +105,44 @@ def test_words_are_counted_as_they_are_parted(texts):
         ("Když se kočka vrátila domů, bylo už tma.", 8),
         ("Η γρήγορη καφέ αλεπού\nпрыгает через собаку", 7),
         ("नमस्ते दुनिया यह एक वाक्य है", 6),
-        ("我们今天去北京大学参观图书馆。", 8),
+        ("我们今天去北京大学参观图书馆。", 9),
         ("日本語の文 with five English words inside", 6),
-        ("ประเทศไทยมีประชากรมากกว่าหกสิบล้านคน", 8),
-        ("ພາສາລາວແມ່ນພາສາທາງການ", 5),
+        ("2019年10月にGoogleが発表した", 8),
+        ("佢哋嘅屋企喺香港", 6),
+        ("ประเทศไทยมีประชากรมากกว่าหกสิบล้านคน", 9),
+        ("ພາສາລາວແມ່ນພາສາທາງການ", 6),
         ("ភាសាខ្មែរគឺជាភាសាផ្លូវការ", 5),
-        ("မြန်မာဘာသာစကားသည်ရုံးသုံးဘာသာစကားဖြစ်သည်", 6),
+        ("မြန်မာဘာသာစကားသည်ရုံးသုံးဘာသာစကားဖြစ်သည်", 7),
+        ("བོད་ཀྱི་སྐད་ཡིག", 3),
     ],
 )
 def test_scripts_without_spaces_have_words(text, words):
     """A Japanese page had one word, so budgets and yields in words meant nothing."""
     found = count_words(text, len(text.encode()))
     assert found == words
+
+
+ARTICLE = """
+    昨日の夕方、駅前の小さな本屋で火事がありました。火はすぐに消えて、けがをした人はいませんでした。\
+    店の主人は「長い間ここで働いてきたので、本当に残念です」と話しています。\
+    近所の人たちは、来週から店の片づけを手伝うことにしました。新しい店は春に開く予定です。
+"""
+
+
+def test_an_article_is_as_long_as_in_english():
+    """It has 137 characters, and would have far more than 250 in English."""
+    article = "".join(ARTICLE.split())
+    page = cleaned(f"<title>火事</title><p>{article}</p>", "ja", codes="ja en")
+    assert len(article) < 140 < 250 < page.clean_chars
+    assert verdict(page, lang="ja") == "kept"
+    assert verdict(cleaned(f"<p>{article[:60]}</p>", "ja", codes="ja en"), lang="ja").startswith("only ")
+    assert 10 < page.quality.sentence_words < 20, "there are five sentences"
+
+
+@pytest.mark.parametrize("mark", "。｡！？।॥؟۔։༎།።။៕។")
+def test_marks_that_end_sentences_need_no_space_behind(mark):
+    assert marks([f"ab{mark}cd{mark}ef"])[0] == 2
+    assert quality([f"ab{mark}cd{mark}"] * 2, 1.0, 99).sentence_words == 0.5
 
 
 def test_what_is_not_kept_is_not_judged_further():
@@ -137,9 +163,9 @@ def spam_signs(*texts: str, head: str = "", html: str = "<html>", url: str = "ht
     return cleaned(body, codes="cs en", url=url, **options)
 
 
-def verdict(page: Page, **options) -> str:
+def verdict(page: Page, lang: str = "cs", **options) -> str:
     try:
-        check_quality(page, Options(lang="cs", **options))
+        check_quality(page, Options(lang=lang, **options))
     except DropPage as drop:
         return str(drop)
     return "kept"

@@ -10,7 +10,7 @@ from spiderling_native._gathered import Gathered
 from spiderling_native._language import Scored, ShortWords
 from spiderling_native._parse import Parser
 from spiderling_native._sax import self_test
-from spiderling_native._signals import Listed, LongWords, Marks, TopWord
+from spiderling_native._signals import Listed, LongWords, Marks, TopWord, WordKinds
 from spiderling_native._urls import Resolved
 
 __all__ = [
@@ -27,10 +27,11 @@ __all__ = [
     "Scored",
     "ShortWords",
     "TopWord",
+    "WordKinds",
     "__version__",
 ]
 __version__ = "0.1"
-INTERFACE = 4
+INTERFACE = 5
 """That of spiderling/text/steps.py with which these steps run; raised together with it."""
 
 self_test()

@@ -1,5 +1,5 @@
-"""The compiled twins of what is counted in texts: `marks` of text/quality.py, `listed` of
-text/quality.py, `top_word_share` of text/quality.py and `long_words` of text/fingerprints.py.
+"""The compiled twins of what is counted in texts: `marks`, `count_word_kinds`, `listed` and `top_word_share` of
+text/quality.py, and `long_words` of text/fingerprints.py.
 
 A text with a capital sigma, whose lower case depends on its place, or a dotted I, whose lower case has two characters,
 is left to Python.
@@ -22,6 +22,8 @@ cdef enum:
     MIN_LONG = 4      # letters of a long word
     SHORT_LINE = 12     # most long words of a short line
     BASIC = 0x10000     # characters of the basic plane
+    OTHER = 1           # kind of the letters of scripts with spaces
+    MAX_KINDS = 16
 
 
 cdef inline bint is_special(uint32_t code) noexcept nogil:
@@ -87,6 +89,35 @@ cdef class Marks:
             chars += size
         gaps += max(0, len(texts) - 1)
         return sentences, digits, symbols, gaps + 1 if chars or gaps else 0
+
+
+cdef class WordKinds:
+    """`count_word_kinds`, when it is called."""
+
+    cdef bytes kinds
+    cdef int number
+
+    def __init__(self, quality):
+        cdef bytes kinds = quality.word_kinds().tobytes()
+        self.number = max(kinds) + 1
+        if len(kinds) != CODES or self.number > MAX_KINDS:
+            raise ValueError("other characters than those that were compiled")
+        self.kinds = kinds
+
+    def __call__(self, text):
+        cdef Py_ssize_t[2][MAX_KINDS] counts  # of every other character, so that no count waits for the one before
+        cdef Py_ssize_t at, size = len(<str?> text), runs = 0
+        cdef const uint8_t* kinds = self.kinds
+        cdef int kind = PyUnicode_KIND(text), place
+        cdef const void* data = PyUnicode_DATA(text)
+        cdef uint8_t last = 0, found
+        memset(counts, 0, sizeof(counts))
+        for at in range(size):
+            found = kinds[read(kind, data, at)]
+            counts[at & 1][found] += 1
+            runs += found == OTHER and last != OTHER
+            last = found
+        return [runs] + [counts[0][place] + counts[1][place] for place in range(1, self.number)]
 
 
 cdef struct Entry:

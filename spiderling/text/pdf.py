@@ -20,8 +20,9 @@ import pypdfium2.raw as pdfium
 
 from spiderling.text.documents import ConvertedDocument, DocumentError
 from spiderling.text.encoding.mending import LOST, MAX_BAD_SHARE
-from spiderling.text.html.blocks import MAX_BLOCKS, normal_form, rejoined
+from spiderling.text.html.blocks import MAX_BLOCKS, normal_form
 from spiderling.text.html.metadata import MAX_META_CHARS
+from spiderling.text.hyphens import rejoined
 from spiderling.text.layout import INITIAL, LINE_HYPHEN, PIECE_GAP, Row, TextLine, line_of, regions, rows_of
 
 MAX_PAGES = 3000  # pages that are read of one file; chosen
@@ -34,8 +35,6 @@ _PAD = "\uffff"  # the second of the two; the normal form drops it
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
 _PAGE_NUMBER = re.compile(r"[\W_]*(?:\d{1,4}|[ivxlc]{1,7})(?:\s?/\s?\d{1,4})?[\W_]*")
-_HARD_HYPHEN = re.compile(r"(?<=\w)-\n-(?=\w)")
-"""A hyphen of the word itself, which Czech, Polish, Portuguese and others write again in the next line."""
 _WIDE_GAP = 1.4  # least gap between paragraphs, in medians of the distance of lines; chosen, as are those below
 _OTHER_SIZE = 0.08  # difference of letter size at which a paragraph begins, as a share of the larger size
 _INDENTATION = 0.9  # indentation at which a paragraph begins, in letter heights
@@ -69,8 +68,9 @@ def convert(body: bytes) -> ConvertedDocument:
     for line in (line for column in columns for line in column):
         sizes[round(line.height, 1)] += len(line.text)
     usual = sizes.most_common(1)[0][0] if sizes else 0.0
-    for paragraph in _join_over_columns(columns, usual):
-        text = _text(paragraph)
+    paragraphs = _join_over_columns(columns, usual)
+    lines = ("\n".join(line.text.replace(LINE_HYPHEN, "-") for line in paragraph) for paragraph in paragraphs)
+    for paragraph, text in zip(paragraphs, rejoined(list(lines)), strict=True):
         heading = paragraph[0].height > _LARGE * usual and len(text) < _MAX_HEADING_CHARS
         document.add_block(text, heading)
         if len(document.blocks) >= MAX_BLOCKS:
@@ -245,9 +245,3 @@ def _begins(above: TextLine, line: TextLine, pitch: float, width: float) -> bool
     if not _SENTENCE_END.search(above.text):
         return is_short and above.widest > _CELL_GAP * above.height
     return is_short or line.left - above.left > _INDENTATION * max(line.height, 1.0)
-
-
-def _text(paragraph: Sequence[TextLine]) -> str:
-    """The lines as one text; words divided by line ends are joined."""
-    lines = "\n".join(line.text.replace(LINE_HYPHEN, "-") for line in paragraph)
-    return normal_form(rejoined(_HARD_HYPHEN.sub("-", lines)))

@@ -17,11 +17,12 @@ from spiderling.base.urls import owner_of
 from spiderling.text import Page
 from spiderling.text.dates import iso_date
 from spiderling.text.declared import fill_head
-from spiderling.text.html.blocks import RawLink, normal_form, normal_forms, rejoined
+from spiderling.text.html.blocks import RawLink, normal_form, normal_forms
 from spiderling.text.html.links import join, resolve
 from spiderling.text.html.metadata import MAX_ALTERNATES, MAX_DATA_CHARS
 from spiderling.text.html.parser import parse
 from spiderling.text.html.zones import BITS
+from spiderling.text.hyphens import rejoined
 
 
 def texts(html: str) -> list[str]:
@@ -360,13 +361,32 @@ def test_a_page_is_written_in_normal_form():
     ],
 )  # fmt: skip
 def test_words_divided_at_the_end_of_a_line(lines, whole):
-    assert rejoined(lines) == whole
+    assert rejoined([lines]) == [whole]
+
+
+PLAIN = ["the sun went down behind the hills and nobody came"] * 60
+COMPOUND = "a well-\nknown man"
+
+
+@pytest.mark.parametrize(
+    ("others", "whole"),
+    [
+        ([], "a wellknown man"),
+        (["Well-known people"], "a well-known man"),
+        (["well-\nknown", "well-known"], "a well-known man"),
+        (["wellknown or well-known"], "a wellknown man"),
+        (["\n".join(PLAIN)], "a well-known man"),  # a document that divides no words
+        (["\n".join([*PLAIN, "no-", "body"])], "a wellknown man"),  # one that does
+    ],
+)
+def test_a_hyphen_stays_where_the_document_says_so(others, whole):
+    assert rejoined([*others, COMPOUND])[-1] == whole
 
 
 @given(st.text(st.sampled_from("abA1-\u00ad\n \t")))
 def test_rejoining_takes_only_hyphens_and_white_space(lines):
-    whole = rejoined(lines)
-    assert rejoined(whole) == whole
+    (whole,) = rejoined([lines])
+    assert rejoined([whole]) == [whole]
     assert [c for c in whole if c.isalnum()] == [c for c in lines if c.isalnum()]
     assert whole.count("\n\n") == lines.count("\n\n")
 

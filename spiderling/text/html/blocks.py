@@ -60,7 +60,6 @@ _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _PRIVATE_IN_WORD = re.compile(r"[^\W\d_][\uf021-\uf07e]|[\uf021-\uf07e][^\W\d_]")
 _ICONS = re.compile(r"(?<![^\W\d_])[\ue000-\uf8ff]+(?![^\W\d_])")
 NEXT_LINE = "\x85"  # Python takes it for white space; pages mean the ellipsis of windows-1252
-_BROKEN_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n[ \t]*(?=([^\W\d_]))")
 
 
 def normal_form(text: str) -> str:
@@ -107,22 +106,6 @@ def _is_normal(text: str, plain: str) -> bool:
     if len(plain) > _MAX_MARKS and _MARK.search(plain[::_MAX_MARKS]) and _TOO_MANY_MARKS.search(plain):
         return False
     return unicodedata.is_normalized("NFC", plain)
-
-
-def rejoined(lines: str) -> str:
-    """Join words that hyphens divide at the ends of *lines*, the lines of one paragraph, as in PDF files.
-
-    A hyphen goes if the next line begins with a lower-case letter, a soft hyphen always.  A hyphen before a capital
-    belongs to the word and stays.
-
-    >>> rejoined("a divi-\\nded word by Jean-\\nPaul")
-    'a divided word by Jean-Paul'
-    """
-    return _BROKEN_WORD.sub(_whole, lines)
-
-
-def _whole(match: re.Match[str]) -> str:
-    return "" if match[1].islower() or match[0][0] == "\u00ad" else match[0][0]
 
 
 EDGE = "\x1c"  # stands between two pieces.  It counts as white space; a page can give it only as &#28; (see RUBBISH).

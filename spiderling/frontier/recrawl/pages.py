@@ -217,8 +217,7 @@ def host_of(key: int) -> int:
 
 
 def hosts_of(rows: NDArray[np.void]) -> NDArray[np.int64]:
-    hosts: NDArray[np.int64] = (rows["key"] >> np.uint64(HASH_BITS)).astype(np.int64)
-    return hosts
+    return (rows["key"] >> np.uint64(HASH_BITS)).astype(np.int64)
 
 
 WITHOUT_TEXT = frozenset(

@@ -299,8 +299,7 @@ class RecrawlPolicy:
         events = np.where(is_announced, np.maximum(events, trust), events)
         days = now - since + (1 - recall) * (since - pages.last)
         index = events * days * tables.words[pages.row, classes(pages, now)]
-        worthwhile: Column = np.where(index >= self.min_word_days, index, 0.0)
-        return worthwhile
+        return np.where(index >= self.min_word_days, index, 0.0)
 
     def learn(self, page: RevisitCandidate, found: RevisitResult, now: float) -> None:
         """A revisit of *now* at *page*, as it was before, has *found* something or nothing."""
@@ -356,13 +355,11 @@ _DATES_BYTES = 8 * len(astuple(_NONE))
 def classes(pages: Pages, at: Column | float) -> Integers:
     """The class of each at the time *at*."""
     by_age = np.digitize(at - pages.found_at, AGES_DAYS)
-    of_kind: Integers = np.where(pages.kind == PAGE, by_age, pages.kind + OLDEST)
-    return of_kind
+    return np.where(pages.kind == PAGE, by_age, pages.kind + OLDEST)
 
 
 def _until(tables: Tables, pages: Pages, at: Column | float) -> Column:
     """Events that each would have shown from its birth to the time *at*, as far as differences of this go."""
     kind = classes(pages, at)
     since = np.where(pages.kind == PAGE, pages.found_at + _STARTS[kind], 0.0)
-    events: Column = tables.before[pages.row, kind] + tables.rate[pages.row, kind] * (at - since)
-    return events
+    return tables.before[pages.row, kind] + tables.rate[pages.row, kind] * (at - since)

@@ -15,7 +15,7 @@ import shlex
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,17 +124,13 @@ def elapsed_s() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-class Clock:
-    """Seconds since 1970 that never go back while the crawl runs.
+def steady_clock() -> Callable[[], float]:
+    """A clock of seconds since 1970 that never goes back while the crawl runs.
 
     They are wall time at the start plus monotonic time since: comparable over restarts, immune to clock changes.
     """
-
-    def __init__(self) -> None:
-        self._offset = time.time() - time.monotonic()
-
-    def now(self) -> float:
-        return self._offset + time.monotonic()
+    offset = time.time() - time.monotonic()
+    return lambda: offset + time.monotonic()
 
 
 class RunningTime:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.machine import Clock
 from spiderling.base.option_values import PREFIX
 from spiderling.cli.command import SpiderlingCommand, option
 
@@ -72,7 +72,7 @@ class Command(SpiderlingCommand):
 
         settings = self.given_settings
         given = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
-        return rebuild(directory, given, Clock().now())
+        return rebuild(directory, given, time.time())
 
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.jobdir.damage import problems

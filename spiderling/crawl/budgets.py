@@ -39,14 +39,19 @@ class Budgets:
         self._options = options
         self.marks = tuple((int(down), int(kept)) for down, kept in marks)
         """(bytes downloaded, bytes kept) at each step within the window, oldest first."""
-        self._control: dict[str, float] = {}  # limits that control.yaml sets beside the options, by total
-        self.limits = self._limits()  # total -> its limit, by the options or control.yaml, for those that have one
+        self.set_control_limits(None, None)
 
     def set_control_limits(self, pages: float | None, downloaded_mb: float | None) -> None:
-        """Take the limits of control.yaml; None or 0 is no limit."""
+        """Take the limits that control.yaml sets beside the options; None or 0 is no limit."""
         given = {"pages": pages or 0, "downloaded_bytes": (downloaded_mb or 0) * 1e6}
         self._control = {total: limit for total, limit in given.items() if limit}
-        self.limits = self._limits()
+        own = {total: getattr(self._options, option) for total, (option, _) in _LIMITS.items()}
+        self.limits: dict[str, float] = {
+            total: min(own[total] or math.inf, self._control.get(total, math.inf))
+            for total in _LIMITS
+            if own[total] or total in self._control
+        }
+        """Total -> its limit, by the options or control.yaml, for those that have one."""
 
     def has_room(self, totals: Mapping[str, int], in_work: int) -> bool:
         """Whether another page may be begun while *in_work* are, if each of those gives as much as pages do here.
@@ -61,14 +66,6 @@ class Budgets:
                 if so_far + in_work * given / pages >= limit:
                     return False
         return True
-
-    def _limits(self) -> dict[str, float]:
-        given = {total: getattr(self._options, option) for total, (option, _) in _LIMITS.items()}
-        return {
-            total: min(given[total] or math.inf, self._control.get(total, math.inf))
-            for total in _LIMITS
-            if given[total] or total in self._control
-        }
 
     def takes_documents(self, totals: Mapping[str, int], on_their_way: Collection[int]) -> bool:
         """Whether another document may be kept: the budgets of words and documents are kept to the document.

@@ -18,7 +18,7 @@ from spiderling.archives.sources import is_url
 from spiderling.base import media_types
 from spiderling.base.addresses import AddressPolicy, addresses_of, read_host_list
 from spiderling.base.errors import JobdirError, SpiderlingError
-from spiderling.base.machine import Clock, StageTimes
+from spiderling.base.machine import StageTimes, steady_clock
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
@@ -126,7 +126,7 @@ class Crawl:
         elsewhere: Callable[[SqliteStore], Elsewhere] | None,
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
-        self.now = Clock().now
+        self.now = steady_clock()
         """Seconds since 1970, which never go back: the time of all that the crawl plans and notes."""
         self.codes = frozenset(info.code for info in self.accepted)
         self.budgets = Budgets(self.options, read_note(state.meta, "marginal", list[tuple[int, int]]()))

@@ -20,7 +20,6 @@ from spiderling.base.errors import StorageError
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of
 from spiderling.crawl.crawl import Crawl
-from spiderling.frontier.core import AskedAgain
 from spiderling.frontier.recrawl.pages import NOTED, Validators, pages_to_recrawl, unpacked_validators
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, unpack_ends, unpack_keys
 
@@ -35,23 +34,24 @@ async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
         if crawl.options.trail == "off":
             crawl.note_event(f"which URLs ended as {reason.value} is not known: SPIDERLING_TRAIL is off")
             continue
-        said = await _ask_again(crawl, reason)
-        closed = f", {said.closed:,} of closed hosts or full queues ended at once" if said.closed else ""
-        crawl.note_event(f"asked again, of those that ended as {reason.value}: {count_of(said.waiting, 'URL')}{closed}")
+        asked, waiting = await _ask_again(crawl, reason)
+        closed = f", {asked - waiting:,} of closed hosts or full queues ended at once" if asked > waiting else ""
+        crawl.note_event(f"asked again, of those that ended as {reason.value}: {count_of(waiting, 'URL')}{closed}")
 
 
-async def _ask_again(crawl: Crawl, reason: Reason) -> AskedAgain:
+async def _ask_again(crawl: Crawl, reason: Reason) -> tuple[int, int]:
+    """How many URLs that had ended as *reason* were asked again, and how many of them wait."""
     await crawl.checkpoint.flush()
     marks, batches = await asyncio.to_thread(_read_ends, crawl.jobdir.database, reason)
-    sums = AskedAgain()
+    asked = waiting = 0
     for number, ends in batches:
         with crawl.errors.changing():
-            said = crawl.frontier.ask_again(ends, crawl.now())
-            sums = AskedAgain(*map(sum, zip(sums, said, strict=True)))
+            waiting += crawl.frontier.ask_again(ends, crawl.now())
+            asked += len(ends)
             marks[reason.value] = number
             crawl.checkpoint.set_meta(ASKED_AGAIN, marks)
         await asyncio.sleep(0)
-    return sums
+    return asked, waiting
 
 
 def _read_ends(database: Path, reason: Reason) -> tuple[dict[str, int], list[tuple[int, list[UrlEnd]]]]:

@@ -92,13 +92,6 @@ class Report(NamedTuple):
     retired: Host | None = None  # its host, if that was retired by it
 
 
-class AskedAgain(NamedTuple):
-    """How many URLs that had ended wait again, and how many do not."""
-
-    waiting: int = 0
-    closed: int = 0  # URLs of closed hosts and full queues, which have ended once more
-
-
 class Elsewhere(Protocol):
     """The other shards, which get what this one does not own; `spiderling.cluster.exchange.ShardExchange` is one.
 

@@ -18,7 +18,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
 from spiderling.frontier import intervals
 from spiderling.frontier.admission import Admission, Mention
-from spiderling.frontier.core import AskedAgain, Core, Elsewhere, Fetch, Report
+from spiderling.frontier.core import Core, Elsewhere, Fetch, Report
 from spiderling.frontier.host_closing import HostClosing
 from spiderling.frontier.hosts import REQUEST_RANK, SEED_RANK, Host, HostState, QueuedUrl, RobotsRequest
 from spiderling.frontier.intake import ArchivePages, Intake, Sitemaps
@@ -137,16 +137,17 @@ class Frontier:
         """Accept a URL that another shard found; returns why it was refused, or None."""
         return self._core.put(mention, now)
 
-    def ask_again(self, ends: Iterable[UrlEnd], now: float) -> AskedAgain:
-        """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already."""
-        waiting = closed = 0
+    def ask_again(self, ends: Iterable[UrlEnd], now: float) -> int:
+        """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already.
+
+        Returns how many wait; the others, of closed hosts and full queues, have ended once more.
+        """
+        waiting = 0
         for end in ends:
             if host_id := self.url_states.wait_once_more(end):
                 waiting += 1
                 self.schedule.wake(host_id, now, end.rank)
-            else:
-                closed += 1
-        return AskedAgain(waiting, closed)
+        return waiting
 
     # -- URLs go out
 

@@ -94,6 +94,7 @@ EXTRAS = {
     "dedup": ("duckdb", "duckdb>=1.1"),
     "documents": ("pypdfium2", "pypdfium2>=5"),
     "parquet": ("duckdb", "duckdb>=1.1"),
+    "vertical": ("icu4py", "icu4py>=1.2"),
 }
 """Extra of the distribution, as pyproject.toml has it -> (the module that it brings, the requirement for it)."""
 

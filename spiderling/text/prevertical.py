@@ -1,21 +1,25 @@
 """Writes prevertical, ``<doc ...>`` and ``<p ...>`` elements, one tag or one paragraph a line; and divides paragraphs
 into tokens, for vertical files.
 
-Tokens go by one rule for all languages, by Unicode's classes and without a dictionary.  A token is a word with its
-marks, inner apostrophes and hyphens; a number with its separators; an address; a Chinese or Japanese character; or any
-other sign.  Thai, Lao, Khmer and Burmese are divided only at spaces, because their words need a
-dictionary.
+Tokens go by one rule for all languages, by Unicode's classes.  A token is a word with its marks, inner apostrophes and
+hyphens; a number with its separators; an address; a Tibetan syllable; or any other sign.  Words of Chinese, Japanese,
+Thai, Lao, Khmer and Burmese are those of ICU's dictionaries, if icu4py is installed.  Else Chinese and Japanese are
+divided into characters, the others at spaces.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from spiderling.base.machine import missing
 from spiderling.text.fingerprints import HAN_KANA
 from spiderling.text.ngrams import MARKS
+
+logger = logging.getLogger(__name__)
 
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": " ", "\r": " ", "\t": " "}
 _UNUSUAL = re.compile("[^\x20\x21\x23-\x25\x27-\x3b\x3d\x3f-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -69,13 +73,42 @@ _TOKEN = re.compile(
       (?:https?://|www\.)[^\s<>"]{{1,2000}}(?<![.,;:!?)\]'’»“”])   # an address, without the sentence's signs behind it
     | [\w.+-]{{1,64}}@\w[\w-]{{0,63}}(?:\.\w[\w-]{{0,63}}){{1,8}}  # of mail
     | \d+(?:[.,:]\d+)*
-    | {_LETTER}(?:{_LETTER}|\d|_)*(?:['’\-‐‑·](?={_LETTER})(?:{_LETTER}|\d|_)+)*
-    | {HAN_KANA.pattern}[{MARKS}]*
+    | {_LETTER}(?:{_LETTER}|\d|_)*(?:['’\-‐‑·](?={_LETTER})(?:{_LETTER}|\d|_)+)*[\u0f0b\u0f0c]?
+    | (?P<han_kana>(?:{HAN_KANA.pattern}[{MARKS}]*)+)
     | (?P<sign>[^\w\s])(?P=sign)*                                  # ... and --- are one
     | \S
     """,
     re.VERBOSE,
 )
+
+
+_BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Lao, Burmese and Khmer letters
+_CHARACTER = re.compile(f"{HAN_KANA.pattern}[{MARKS}]*")
+
+
+@lru_cache(maxsize=1)
+def divider() -> Callable[[str], Iterable[str]] | None:
+    """What divides text without spaces into words; None, and a warning, without the package for it."""
+    if sentence := missing("vertical"):
+        logger.warning(
+            "Words of Chinese, Japanese, Thai, Lao, Khmer and Burmese are not divided as their speakers do: %s.",
+            sentence,
+        )
+        return None
+    from icu4py.breakers import WordBreaker  # 40 MB, and most corpora do not need it
+
+    return lambda text: WordBreaker(text, "en")  # its dictionaries go by the script
+
+
+def _words(match: re.Match[str]) -> Iterable[str]:
+    """The words of what matched _TOKEN."""
+    text = match[0]
+    if not match["han_kana"] and not _BRAHMIC.search(text):
+        return (text,)
+    divide = divider()
+    if divide is not None:
+        return divide(text)
+    return _CHARACTER.findall(text) if match["han_kana"] else (text,)
 
 
 class Token(NamedTuple):
@@ -93,5 +126,8 @@ def tokens(text: str) -> Iterator[Token]:
     """
     end = -1
     for match in _TOKEN.finditer(text):
-        yield Token(match[0], match.start() == end)
+        glued = match.start() == end
+        for word in _words(match):
+            yield Token(word, glued)
+            glued = True
         end = match.end()

@@ -25,11 +25,13 @@ from lxml import etree
 from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import zstd
+from spiderling.base.machine import EXTRAS
 from spiderling.corpus.segments import Source, StoredDocument, stored_documents
 from spiderling.export import export as exporting
 from spiderling.export.export import ExportPlan, export
 from spiderling.export.formats import COLUMNS, FORMATS, TEI_HEAD, TEI_TAIL, TextWriter, format_of, split_name, tei
 from spiderling.export.sources import Selection, corpus_of
+from spiderling.text import prevertical
 from spiderling.text.prevertical import render, render_attributes, tokens
 
 GOOD = render_attributes({"class": "good", "lang": "cs"})
@@ -195,7 +197,7 @@ def test_vertical_is_as_sketch_engine_compiles_it(corpus, tmp_path):
         '<p class="good" heading="1" lang="cs">', "Nadpis", "&lt;", "<g/>", "1", "<g/>", "&gt;", "&amp;", "2", "</p>",
         '<p class="good" lang="cs">', "Vlk", "řekl", "<g/>", ":", "„", "<g/>", "Don't", "<g/>", "!", "<g/>", "“", "—",
         "a", "odešel", "<g/>", "…", "</p>",
-        '<p class="good" dup="1">', "日", "<g/>", "本", "<g/>", "語", "<g/>", "。", "‘", "<g/>", "पानी", "<g/>", "’",
+        '<p class="good" dup="1">', "日本語", "<g/>", "。", "‘", "<g/>", "पानी", "<g/>", "’",
         "\U0001f600", "</p>",
     ]  # fmt: skip
 
@@ -206,6 +208,35 @@ def test_tokens_lose_nothing_and_know_the_spaces(text):
     assert not any(re.search(r"\s", token.text) or not token.text for token in found)
     joined = "".join(token.text if token.glued else f" {token.text}" for token in found)
     assert joined.split() == text.split()
+
+
+DIVIDED = {
+    "我们今天去北京大学。": "我们 今天 去 北京 大学 。",
+    "𠮷野家で昼ご飯を食べました": "𠮷 野家 で 昼 ご飯 を 食 べ ま した",
+    "ฉันรักภาษาไทย 100%": "ฉัน รัก ภาษา ไทย 100 %",
+    "ພາສາລາວ": "ພາສາ ລາວ",
+    "ខ្ញុំស្រឡាញ់ប្រទេសកម្ពុជា។": "ខ្ញុំ ស្រឡាញ់ ប្រទេស កម្ពុជា ។",
+    "ကျွန်တော်စာအုပ်ဖတ်သည်။": "ကျွန်တော် စာအုပ် ဖတ်သည် ။",
+    "བོད་སྐད།": "བོད་ སྐད །",
+    "Praha 東京 x": "Praha 東京 x",
+    "佢哋嘅屋企喺香港": "佢 哋 嘅 屋 企 喺 香港",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), DIVIDED.items())
+def test_words_without_spaces_are_divided_by_dictionaries(text, words):
+    assert " ".join(token.text for token in tokens(text)) == words
+
+
+def test_without_the_package_a_warning_says_how_words_are_divided(monkeypatch, caplog):
+    monkeypatch.setitem(EXTRAS, "vertical", ("no_such_package", "icu4py>=1.2"))
+    prevertical.divider.cache_clear()
+    try:
+        found = [[token.text for token in tokens(text)] for text in ("kočka", "日本語か\u3099", "ภาษาไทย", "東京")]
+        assert found == [["kočka"], ["日", "本", "語", "か\u3099"], ["ภาษาไทย"], ["東", "京"]]
+        assert [record.getMessage().count("pip install 'icu4py>=1.2'") for record in caplog.records] == [1]
+    finally:
+        prevertical.divider.cache_clear()
 
 
 # -- parts of a corpus

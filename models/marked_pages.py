@@ -2,7 +2,7 @@
 
 ``models/block_model.py`` and ``benchmarks/text.py`` use them.  A file, plain or zstd (``.zst``), has one JSON object
 a line: ``html`` (the page's bytes, one character a byte), and ``gold`` (its text) or ``with`` and ``without`` (lists of
-stretches that belong to its text, and that do not); optionally ``host`` or ``url``, ``set`` and ``lang``.
+stretches that belong to its text, and that do not); optionally ``host`` or ``url``, ``set``, ``lang`` and ``type``.
 
 A block is labelled as text if the page's text holds half of its word trigrams, and no other block has them.  The score
 is F1 of the bags of words (a CJK or Thai character is a word), as in comparisons of text extractors; for a page with
@@ -33,6 +33,8 @@ from spiderling.text.html.parser import parse
 _MAX_WINDOW = 1 << 27
 """Bytes of the largest window of zstd that is read: that of ``zstd --long``."""
 _NOWHERE = "nowhere.invalid"
+LISTS = ("listing", "product", "collection")
+"""Types of pages whose text is a list of things; names of WCXB."""
 _WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|\w+")
 _GRAM = 3
 """Words of a run for labels; chosen."""
@@ -57,6 +59,8 @@ class MarkedPage:
     """No check uses pages of one host both to fit and to measure."""
     group: str = ""
     """The group over which its score is averaged: a source or a language."""
+    is_list: bool = False
+    """Whether its text is a list of things."""
 
 
 def read(paths: Iterable[Path]) -> Iterator[tuple[MarkedPage, dict[str, Any]]]:
@@ -97,7 +101,8 @@ def _page(line: str, where: str) -> tuple[MarkedPage, dict[str, Any]]:
     # a page of unknown host is a host of its own
     host = str(record.get("host") or "") or _name(str(record.get("url") or "")) or _host(parse(html)) or where
     group = str(record.get("set") or "pages")
-    return MarkedPage(html, text if isinstance(text, str) else None, wanted, unwanted, host, group), record
+    is_list = record.get("type") in LISTS
+    return MarkedPage(html, text if isinstance(text, str) else None, wanted, unwanted, host, group, is_list), record
 
 
 def _host(parsed: Parsed) -> str:

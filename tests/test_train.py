@@ -15,6 +15,7 @@ from spiderling.base.files import zstd
 from spiderling.languages import find_languages, load
 from spiderling.languages.identification import identify
 from spiderling.text.boilerplate.model import load as load_weights
+from spiderling.text.html.parser import parse
 from spiderling.training import ModelRequest, make_model
 
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]
@@ -165,12 +166,17 @@ def test_a_command_with_bad_arguments(arguments, message):
 MARKED = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 
 
-def marked_pages(path: Path, hosts: int) -> Path:
+def marked_pages(path: Path, hosts: int, *, listing: str = "") -> Path:
+    """As many pages; of every third the items of a *listing* are the text, if there is one."""
     html = "<ul><li><a href=/>Domů</a><li><a href=/z>Zprávy</a></ul><p>{}<p>{}"
     lines = []
     for number in range(hosts):
         page = html.format(MARKED * 3, f"{number} {MARKED}").encode().decode("latin-1")
         lines.append(json.dumps({"html": page, "gold": MARKED * 4, "host": f"h{number}.test", "set": "mine"}))
+        if listing and not number % 3:
+            gold = re.sub("<[^>]*>", " ", listing)
+            of_list = {"html": listing, "gold": gold, "host": f"l{number}.test", "set": "lists", "type": "listing"}
+            lines.append(json.dumps(of_list))
     data = "\n".join(lines).encode()
     path.write_bytes(zstd.compress(data) if path.suffix == ".zst" else data)
     return path
@@ -183,6 +189,21 @@ def test_a_boilerplate_model(tmp_path, name):
     assert "WARNING" in report
     assert "  mine " in report
     assert load_weights(str(tmp_path / "out.json")).origin["pages"] == 12
+
+
+def test_lists_have_a_network_of_their_own(tmp_path):
+    """Other pages are judged by the same weights with lists and without."""
+    items = "".join(f"<li class=item><a href=/{number}>Tool {number} of steel for sale</a>" for number in range(20))
+    listing = f"<ul>{items}</ul>"
+    made = [tmp_path / "plain.json", tmp_path / "lists.json"]
+    make_block_model([marked_pages(tmp_path / "plain.jsonl", 12)], made[0])
+    make_block_model([marked_pages(tmp_path / "lists.jsonl", 12, listing=listing)], made[1])
+    plain, lists = (load_weights(str(path)) for path in made)
+    assert plain.kind is None and lists.origin["pages"] == 16
+    text = parse("<ul><li><a href=/>Domů</a><li><a href=/z>Zprávy</a></ul>" + f"<p>{MARKED * 3}<p>9 {MARKED}")
+    assert lists.probabilities(text.blocks, text.tree) == plain.probabilities(text.blocks, text.tree)
+    page = parse(listing)
+    assert min(lists.probabilities(page.blocks, page.tree)) > 0.5 > max(plain.probabilities(page.blocks, page.tree))
 
 
 @pytest.mark.parametrize(

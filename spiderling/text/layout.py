@@ -154,12 +154,9 @@ def _columns(rows: Sequence[Row], gutters: Sequence[float]) -> list[list[Row]]:
 
 def _are_drawn_apart(columns: Sequence[list[Row]]) -> bool:
     """Whether the file holds all of one column before all of another, and each has more than a row."""
-    spans = sorted((min(orders), max(orders)) for orders in map(_orders, columns))
+    every = ([piece.order for row in column for piece in row] for column in columns)
+    spans = sorted((min(orders), max(orders)) for orders in every)
     return all(len(column) > 1 for column in columns) and all(a[1] < b[0] for a, b in pairwise(spans))
-
-
-def _orders(column: Sequence[Row]) -> list[int]:
-    return [piece.order for row in column for piece in row]
 
 
 def _is_running_text(column: Sequence[Row]) -> bool:

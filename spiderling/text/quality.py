@@ -75,7 +75,8 @@ def badness(found: Listed, profile: Profile) -> float:
     if not found.number:
         return sum(limit for _, _, limit in profile.values())
     each = zip(found.counts, profile.values(), strict=True)
-    return sum(_cost(count, found.number, *expected) for count, expected in each)
+    logs = ((math.log10(max(count, 0.5) / found.number), *expected) for count, expected in each)
+    return sum(min(limit, max(0.0, (mean - log) / sd)) for log, mean, sd, limit in logs)
 
 
 def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, float, float]]:
@@ -93,10 +94,6 @@ def build_profile(documents: Iterable[Sequence[str]]) -> dict[str, tuple[float, 
     first = first[: 3 * PROFILE_WORDS]
     chosen = sorted(first, key=lambda word: len(word) > _FUNCTION_WORD_CHARS)[:PROFILE_WORDS]
     return {word: _spread(logs[word]) for word in chosen}
-
-
-def _cost(count: int, words: int, mean: float, sd: float, limit: float) -> float:
-    return min(limit, max(0.0, (mean - math.log10(max(count, 0.5) / words)) / sd))
 
 
 def _spread(logs: Sequence[float]) -> tuple[float, float, float]:

@@ -39,10 +39,11 @@ cdef class Names:
     cdef Tag custom          # a tag of the page's own
     cdef list _kept          # the bytes of the tags' names
     cdef Memo memo
+    cdef Known other         # what was read last without a place in the memo
     cdef object class_zone, name_zone, hiding, leaving_out, parts_by_name
     cdef list _left_out_roles  # in bytes
     cdef uint32_t hidden
     cdef Tag* tag_of(self, const char* name) noexcept
     cdef bint read(self, Tag* tag, const char** attributes, uint32_t* zone, uint32_t* shape) except -1
     cdef bint hides(self, const char* style) except -1
-    cdef Known read_one(self, Tag* tag, const char* name) except *
+    cdef Known* read_one(self, Tag* tag, const char* name) except NULL

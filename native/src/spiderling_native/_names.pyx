@@ -143,7 +143,7 @@ cdef class Names:
         cdef bint is_left_out = False, is_hidden = False, is_named = False
         cdef const char* name
         cdef const char* value
-        cdef Known found
+        cdef Known* found
         while next_attribute(&attributes, &name, &value):
             if same(name, b"class"):
                 is_named = True
@@ -172,15 +172,15 @@ cdef class Names:
             return False
         return self.hiding(text_of(style))
 
-    cdef Known read_one(self, Tag* tag, const char* name) except *:
-        """What a class tells of an element with *tag*; or another name, without a tag."""
+    cdef Known* read_one(self, Tag* tag, const char* name) except NULL:
+        """What a class tells of an element with *tag*; or another name, without a tag.  It holds until the next call."""
         cdef Py_ssize_t size = strlen(name)
         cdef uint32_t salt = 0 if tag == NULL else <uint32_t> tag.number if tag.zoned else NO_ZONE
         cdef Known* known = self.memo.find(name, size, salt) if size <= MEMO_BYTES else NULL
-        cdef Known found
+        cdef Known* found = &self.other
         if known != NULL and known.name != NULL:
-            return known[0]
-        memset(&found, 0, sizeof(found))
+            return known
+        memset(found, 0, sizeof(Known))
         if tag == NULL:
             found.zone = self.name_zone(text_of(name))
         else:
@@ -190,5 +190,5 @@ cdef class Names:
             elif self.parts_by_name(text_of(name)):
                 found.zone = PARTED
         if known != NULL:
-            self.memo.keep(name, salt, &found)
+            self.memo.keep(name, salt, found)
         return found

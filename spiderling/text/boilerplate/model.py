@@ -1,10 +1,12 @@
 """The learned boilerplate model: the probability that a block is running text.
 
-It is two small networks, each with a hidden layer of rectified units and one logistic
+It is some small networks, each with a hidden layer of rectified units and one logistic
 output.  The first uses the features of features.py.  Its probabilities (here: *chances*) are summed over the elements
 that enclose a block, over the blocks of the same shape (same tags and classes up to the root) and along the page.
 These sums tell the article from teasers, whose single blocks look like it; they are among the features of the second
 network (`context`).  This is stacked learning (Wolpert 1992); Readability sums its scores over the tree likewise.
+A third network tells from the mean of these features whether the page is a list, such as an index of articles or a
+shop's category; a fourth takes the place of the second there, because what is text of a list is a teaser elsewhere.
 
 The networks need neither stop words nor a language; docs/text.md compares both.  The bundled weights stand in
 ``model.json``; SPIDERLING_BOILERPLATE_MODEL may name another file.  ``models/block_model.py`` fits new weights.
@@ -89,6 +91,8 @@ NAMES = [
     "highest after",
 ]
 """Names of the columns of `context`; the fitted weights depend on them."""
+NETWORKS = {"first": features_module.NAMES, "second": NAMES, "kind": NAMES, "lists": NAMES}
+"""Fields of `BlockModel` -> names of the features of this network."""
 
 _COLUMN = {name: place for place, name in enumerate(OWN)}
 _TAGS = slice(_COLUMN["tag none"], _COLUMN["tag div"] + 1)
@@ -222,6 +226,7 @@ def _chances(chance: Numbers, share: Numbers, words: float, out: Array) -> None:
 
 _MAX_SCORE = 30.0  # largest absolute score, so that exp does not overflow; chosen
 THRESHOLD = 0.5  # probability from which a block is text; chosen: as likely as not
+_LIST = 0.2  # probability from which a page is a list; chosen: the types of running pages keep their F1
 _MIN_WEIGHT = 1e-20
 """Smaller absolute weights are read as zero.  They are lost in any sum of 32-bit numbers, but products below 1e-38 take
 some processors a hundred times as long; chosen with room for features of 1e-18."""
@@ -257,10 +262,12 @@ class NetworkWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockModel:
-    """Both networks; can be pickled."""
+    """The networks; can be pickled."""
 
     first: NetworkWeights
     second: NetworkWeights
+    kind: NetworkWeights | None = None  # the probability that a page is a list, from means over its blocks
+    lists: NetworkWeights | None = None  # the second network of lists
     origin: Mapping[str, Any] = field(default_factory=dict)  # number of pages fitted to, and F1 on others
 
     def probabilities(
@@ -280,16 +287,18 @@ class BlockModel:
 
     def of_features(self, rows: Array, blocks: Sequence[Block], tree: Inherited, context: Context = context) -> Array:
         """The probability of each of *blocks*, whose features are *rows*."""
-        return self.second(context(rows, self.first(rows), blocks, tree))
+        seen = context(rows, self.first(rows), blocks, tree)
+        if self.kind is not None and self.lists is not None and self.kind(seen.mean(0, keepdims=True))[0] >= _LIST:
+            return self.lists(seen)
+        return self.second(seen)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> BlockModel:
         """Read weights (models/boilerplate_fit.py); raises ValueError when they do not fit these features."""
         try:
             values = json.loads(text)
-            first = NetworkWeights.from_values(values["first"], features_module.NAMES)
-            second = NetworkWeights.from_values(values["second"], NAMES)
-            return cls(first, second, values.get("origin", {}))
+            of = {name: NetworkWeights.from_values(values[name], NETWORKS[name]) for name in NETWORKS if name in values}
+            return cls(**of, origin=values.get("origin", {}))
         except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
 

@@ -78,16 +78,12 @@ def normal_form(text: str) -> str:
             text = text.translate(_TABLE)
         if _PRIVATE.search(text):
             text = _ICONS.sub("", text.translate(_SYMBOLS) if _PRIVATE_IN_WORD.search(text) else text)
-        text = _FORMS.sub(_compatible, text)
+        text = _FORMS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
         text = " ".join(unicodedata.normalize("NFC", text).split())
         used = _IDLE_JOINERS.sub("", text) if _JOINERS.search(text) else text
         if used == text:
             return text
         text = used  # without the joiner its neighbours may combine to one character
-
-
-def _compatible(match: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", match[0])
 
 
 def normal_forms(plain: list[str]) -> list[str]:

@@ -165,8 +165,8 @@ class Options:
     )
     min_active_hosts: int = _option(
         0,
-        "When fewer hosts have URLs to be fetched, the best retired ones go on, judged by a milder threshold each "
-        "time, the fourth time by none.  The strategy spiderling does so when nothing else is left.",
+        "When fewer hosts have URLs to be fetched, the best retired ones that gave text go on, and are read to "
+        "their end.  The strategy spiderling does so when nothing else is left.",
         low=0,
     )
     # budgets: the crawl stops, or a host is left alone, and goes on with a larger one

@@ -7,7 +7,7 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from spiderling.base.option_values import parse_yield_profile
 from spiderling.base.outcome import Outcome
@@ -24,11 +24,6 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 
 MIN_PAGES = 8  # judged responses before which no host is retired (SpiderLing)
 MIN_BYTES = 512_000  # downloaded bytes before which no host is retired; both must be reached (SpiderLing: 512 kB)
-_MILDER = (1.0, 0.4, 0.16, 0.064, 0.0)
-"""Factor on the threshold of a host that was reopened so many times (chosen: the first one leads from the profile
-normal to permissive).  With the last one no host is retired: when there is nothing better, each host that gave text is
-read to its end."""
-MAX_STEPS = len(_MILDER) - 1  # steps by which the threshold of a reopened host is milder, at most
 _FAILURES_PER_RETRY = 3
 """A host's queue is purged after more than this x (retries + 1) failed requests in a row (chosen)."""
 
@@ -46,15 +41,6 @@ class RetirementRule:
     factor: float | None
     min_pages: int
     min_bytes: int
-
-    def milder(self, steps: int) -> RetirementRule:
-        """The rule for a reopened host, milder by *steps*."""
-        return self if self.factor is None or not steps else replace(self, factor=self.factor * _MILDER[steps])
-
-    def steps_for(self, account: YieldAccount, taken: int) -> int | None:
-        """The fewest steps, more than those *taken*, with which *account* is not retired; None if there are none."""
-        wanted = range(taken + 1, MAX_STEPS + 1)
-        return next((n for n in wanted if account.kept_bytes and not self.milder(n).retires(account)), None)
 
     def retires(self, account: YieldAccount) -> bool:
         """Whether the account's yield rate is below t(n) and both minima are reached."""
@@ -81,8 +67,7 @@ class HostClosing(Part):
         self.judge_by(None)
         self._reopened: list[Host] = []
         self._floor = max(core.options.min_active_hosts, int(core.strategy.reopens))
-        self._second_chances: list[list[tuple[float, int]]] = [[] for _ in range(MAX_STEPS + 1)]
-        """For each step of ``RetirementRule.milder``, a heap of retired hosts that it keeps open: (-yield rate, id)."""
+        self._retired: list[tuple[float, int]] = []  # a heap of hosts that may be reopened: (-yield rate, id)
         self._robots_requests = robots_requests
         self.refusals = Refusals(core.robots)
         self._refused: list[tuple[float, int]] = []
@@ -162,10 +147,10 @@ class HostClosing(Part):
         """
         if host.is_closed:
             return False
-        is_poor = self._gives_up(host) or self.rule.milder(host.second_chances).retires(host.account)
+        is_poor = self._gives_up(host) or (not host.has_second_chance and self.rule.retires(host.account))
         if is_poor and not host.pinned:
             self.close_host(host, HostState.RETIRED)
-            self._note_retired(host.id, host.account, host.second_chances)
+            self._note_retired(host.id, host.account, host.has_second_chance)
             return True
         if self.is_spent(host):
             self.close_host(host, HostState.SPENT)
@@ -198,12 +183,11 @@ class HostClosing(Part):
             elif row.state == HostState.REFUSED.value:
                 heapq.heappush(self._refused, (self.refusals.until(row.name), row.id))
             elif row.state == HostState.RETIRED.value:
-                taken = max(0, -row.exempt)
                 account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
-                if is_milder and not self.rule.milder(taken).retires(account):
+                if is_milder and not self.rule.retires(account):
                     spared.append(row.id)
                 else:
-                    self._note_retired(row.id, account, taken)
+                    self._note_retired(row.id, account, row.exempt < 0)
         for host_id in spent:
             host = hosts.by_id(host_id)
             if not self.is_spent(host):
@@ -215,7 +199,7 @@ class HostClosing(Part):
                 self._url_states.note_event(now, what)
 
     def relax(self, now: float) -> None:
-        """While too few hosts are at work, reopen retired ones: fewest steps first, then best yield rate.
+        """While too few hosts are at work, reopen retired ones, the best yield rate first; they are read to their end.
 
         Their accounts stay as they are, and the URL log keeps the ends of their URLs.  Hosts that refused are tried
         again when their pause is over, however many are at work.
@@ -224,15 +208,10 @@ class HostClosing(Part):
             refused = self._url_states.hosts.by_id(heapq.heappop(self._refused)[1])
             if refused.state is HostState.REFUSED:
                 self.reopen_host(refused, now, is_pinned=refused.pinned)
-        if not any(self._second_chances):
-            return
-        wanted = self._floor - self._url_states.host_states.at_work()
-        for step, heap in enumerate(self._second_chances):
-            while wanted > 0 and heap:
-                host = self._url_states.hosts.by_id(heapq.heappop(heap)[1])
-                if host.state is HostState.RETIRED and host.queued:
-                    self._give_chance(host, step, now)
-                    wanted -= 1
+        while self._retired and self._url_states.host_states.at_work() < self._floor:
+            host = self._url_states.hosts.by_id(heapq.heappop(self._retired)[1])
+            if host.state is HostState.RETIRED and host.queued:
+                self._give_chance(host, now)
 
     def take_reopened(self) -> list[Host]:
         """Hosts that got a second chance since the last call."""
@@ -240,20 +219,16 @@ class HostClosing(Part):
         self._reopened = []
         return reopened
 
-    def _give_chance(self, host: Host, step: int, now: float) -> None:
-        host.second_chances = step
+    def _give_chance(self, host: Host, now: float) -> None:
+        host.has_second_chance = True
         number = self.reopen_host(host, now, is_pinned=False)
-        factor = self.rule.milder(step).factor
-        what = (
-            f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs at f={factor}"
-        )
+        what = f"too few hosts: reopened {host.name}, yield rate {host.account.rate:.4f}, with {number} URLs"
         self._url_states.note_event(now, what)
         self._reopened.append(host)
 
-    def _note_retired(self, host_id: int, account: YieldAccount, taken: int) -> None:
-        step = self.rule.steps_for(account, taken)
-        if self._floor and step is not None:
-            heapq.heappush(self._second_chances[step], (-account.rate, host_id))
+    def _note_retired(self, host_id: int, account: YieldAccount, had_chance: bool) -> None:
+        if self._floor and account.kept_bytes and not had_chance:
+            heapq.heappush(self._retired, (-account.rate, host_id))
 
 
 IN_A_ROW = 5

@@ -28,8 +28,6 @@ POWER = 3  # how fast requests to a class fall below the bar (measured)
 LOWEST = 0.2  # the lowest bar of idle times / the usual one (measured)
 IDLE_POWER = 2  # how fast the bar falls with the text a second (measured)
 _PROMISED_BYTES = 200_000  # weight of what a class promises, in downloaded bytes (chosen: eight pages)
-_REMEMBERED = 10_000
-"""Pages after which what the classes gave counts half: a class that is asked seldom could not correct its own."""
 _ENOUGH_BYTES = 50_000  # kept bytes from which on the bar has its full height (measured in the simulator)
 _UNTRIED = 0.7
 """What unread hosts of a rank promise at least, before some were tried / the bar (measured in the simulator)."""
@@ -126,9 +124,6 @@ class Throttle:
         if not self._pages:
             self._now = now
         self._pages += 1
-        if self._pages % _REMEMBERED == 0:
-            self._kept = [given / 2 for given in self._kept]
-            self._downloaded = [size / 2 for size in self._downloaded]
         if self._pages % _OFTEN == 0:
             self._now = now
             self._estimate()

@@ -91,11 +91,9 @@ _BIAS = math.log(_USUAL_RATE / (1 - _USUAL_RATE))
 _USUAL_BYTES = 1_000_000  # weight of `_USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)
 _FRUITFUL_RATE = 0.001  # yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)
 _FRUITFUL_BYTES = 100_000  # weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)
-_YOUNG_PAGES = 4.0
-"""Pages after which the own yield rate of a host counts as much as the promised one, and that of a section as much as
-its host's (measured in the simulator)."""
-_USUAL_PAGE_BYTES = 27_000  # mean size of a page before any was read (chosen)
-_USUAL_PAGES = 20  # weight of `_USUAL_PAGE_BYTES` in the mean size, in pages (chosen)
+_YOUNG_BYTES = 108_000
+"""Downloaded bytes after which the own yield rate of a host counts as much as the promised one, and that of a section
+as much as its host's (measured in the simulator): four pages of usual size."""
 _SECTIONS = 50_000  # sections that are remembered (chosen); the one that came first is forgotten first
 _SCALE = 3.0
 """The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
@@ -150,8 +148,7 @@ class Worth:
         self._languages = HostLanguages()
         self._sections: dict[int, bytes] = {}
         self._fruitful = [0, 0]
-        self._read = [0, 0]
-        self._note_means()
+        self._note_fruitful()
         self._line: list[Note] = []  # notes of the next batch
         self._number = 0  # the number of the last batch that had notes
 
@@ -164,8 +161,8 @@ class Worth:
         kept = totals["kept_bytes"] + _USUAL_RATE * _USUAL_BYTES
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
-    def _note_means(self) -> None:
-        """Compute what all ranks are compared with, which changes with each note only."""
+    def _note_fruitful(self) -> None:
+        """Compute what all ranks are compared with, which changes with the notes of fruitful hosts only."""
         kept, downloaded = self._fruitful
         given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
         self.fruitful = max(1e-4, min(0.5, given))
@@ -173,19 +170,15 @@ class Worth:
 
         That of the whole crawl falls while many poor hosts are tried, until all links seem rich.
         """
-        pages, downloaded = self._read
-        self.page_bytes = (downloaded + _USUAL_PAGES * _USUAL_PAGE_BYTES) / (pages + _USUAL_PAGES)
-        """Mean size of a page of the crawl."""
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
         """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
 
-        These are a geometric mean: what it gave, with the promise as 4 further pages, weighs 3/4; the promise 1/4.
+        These are a geometric mean: what it gave, with the promise as _YOUNG_BYTES more, weighs 3/4; the promise 1/4.
         """
         fruitful = self.fruitful
         promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
-        young = _YOUNG_PAGES * self.page_bytes
-        given = (account.kept_bytes + young * promised) / (account.downloaded_bytes + young)
+        given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
         beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / fruitful)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
@@ -196,10 +189,9 @@ class Worth:
         keys = links.parts()
         hosts: dict[int, tuple[float, ...]] = {}
         usual = self.usual
-        young = _YOUNG_PAGES * self.page_bytes
         for host_id, _ in keys:
             if host_id not in hosts:
-                worth, trust = self._of_host(host_id, usual, young)
+                worth, trust = self._of_host(host_id, usual)
                 hosts[host_id] = host_id == page.host.id, worth, trust, self._of_language(host_id)
         cues = Cues(quality=page_quality(page.reason, page.is_relevant, page.badness))
         cues.same_host, cues.host, cues.trust, cues.language = np.array([hosts[host_id] for host_id, _ in keys]).T
@@ -212,14 +204,15 @@ class Worth:
         ranks: list[int] = (_MIN.searchsorted(fruitful + fruitful * np.exp(-odds)) + 1).tolist()
         return ranks
 
-    def _of_host(self, host_id: int, usual: float, young: float) -> tuple[float, float]:
-        """``Cues.host`` and ``Cues.trust`` of a host; *young*: `_YOUNG_PAGES` in bytes."""
+    def _of_host(self, host_id: int, usual: float) -> tuple[float, float]:
+        """``Cues.host`` and ``Cues.trust`` of a host."""
         account = self._crawl.account_at_hand(host_id) if host_id else None
         if account is None:
             rank = self._crawl.rank_of_host(host_id) if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
-        given = (account.kept_bytes + young * usual) / (account.downloaded_bytes + young)
-        return _compare(given, usual), account.downloaded_bytes / (account.downloaded_bytes + young)
+        weight = account.downloaded_bytes + _YOUNG_BYTES
+        given = (account.kept_bytes + _YOUNG_BYTES * usual) / weight
+        return _compare(given, usual), account.downloaded_bytes / weight
 
     def _of_language(self, host_id: int) -> float:
         """``Cues.language`` of a host; 0 if no page of it was read."""
@@ -248,12 +241,10 @@ class Worth:
         key = note.host_id << 32 | note.section
         _, kept, downloaded = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes
-        self._read = [self._read[0] + 1, self._read[1] + note.body_bytes]
         if note.rate > _FRUITFUL_RATE:
             self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
-        self._note_means()
-        prior = _YOUNG_PAGES * self.page_bytes
-        expected = (given[0] + prior * note.rate) / (given[1] + prior)
+            self._note_fruitful()
+        expected = (given[0] + _YOUNG_BYTES * note.rate) / (given[1] + _YOUNG_BYTES)
         self._sections[key] = _SECTION.pack(_compare(expected, note.rate), *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
@@ -264,7 +255,7 @@ class Worth:
     def columns(self) -> list[bytes]:
         """All tables, packed for the store."""
         return [
-            array("Q", self._fruitful + self._read).tobytes(),
+            array("Q", self._fruitful).tobytes(),
             array("Q", self._sections).tobytes(),
             b"".join(self._sections.values()),
             *self._languages.columns(),
@@ -273,15 +264,13 @@ class Worth:
 
     def _fill(self, columns: Sequence[bytes]) -> None:
         """Restore what ``columns`` returned."""
-        sums = array("Q", columns[0]).tolist()
-        self._fruitful = sums[:2]
-        self._read = sums[2:]
-        self._note_means()
+        self._fruitful = array("Q", columns[0]).tolist()[:2]
+        self._note_fruitful()
         size = _SECTION.size
         packed = columns[2]
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(array("Q", columns[1]))}
-        self._languages.fill(columns[3:6])
-        self._words.fill(columns[6:])
+        self._languages.fill(columns[3:5])
+        self._words.fill(columns[-3:])
 
     def state(self) -> dict[str, str]:
         """Entries of ``meta``, in JSON, with what was learnt since the last call."""
@@ -319,61 +308,41 @@ def _compare(rate: float, usual: float) -> float:
 
 
 _MAX_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
-_SPLIT = 0.23
-"""Prior of how often two pages of one host differ, divided by how often any two pages of the crawl do.
+_PRIOR_PAGES = 0.3
+"""Weight of the crawl's mean in what is expected of a host, in pages.
 
 From the Thai web (Somboonviwat et al. 2006): 84 % of the links of a wanted page to its own server lead to wanted
-pages, and 12 % of all pages are wanted.
+pages, and 12 % of all pages are wanted.  So two pages of one host differ .23 times as often as any two pages.
 """
-_PAIRS = 20.0  # weight of this prior, in pairs of pages (chosen)
-_SPLITS = 0.05, 0.75  # bounds of the estimate of `_SPLIT` (chosen)
 
 
 class HostLanguages:
     """How likely a host's next page is in a wanted language, by its pages so far and by how much hosts differ.
 
     The model (empirical Bayes): hosts' shares of wanted pages have a beta distribution with the crawl's mean m.  The
-    share to be expected of a host is then (wanted + s * m) / (pages + s): the mean counts like s pages.  s is estimated
-    during the crawl by the method of moments: from how often two pages of one host differ in being wanted, compared
-    with any two pages of the crawl.  It is near 0 where every host keeps to one language.
+    share to be expected of a host is then (wanted + s * m) / (pages + s): the mean counts like s pages, `_PRIOR_PAGES`.
     """
 
     def __init__(self) -> None:
         self._hosts: dict[int, list[int]] = {}
         self._pages = [1, 1]
         self.mean = 0.5  # the share of wanted pages in the whole crawl
-        self._differ = self._pairs = 0.0
-        self._prior: float | None = None  # ``prior_pages``, if they were computed since the last page
 
     def count_page(self, host_id: int, is_wanted: bool) -> None:
         """Count a page of the host."""
-        self._prior = None
         seen = self._hosts.setdefault(host_id, [0, 0])
-        if pages := sum(seen):
-            self._differ += seen[is_wanted] / pages
-            self._pairs += 1.0
         seen[not is_wanted] += 1
         self._pages[not is_wanted] += 1
         self.mean = self._pages[0] / sum(self._pages)
         if len(self._hosts) > _MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
 
-    @property
-    def prior_pages(self) -> float:
-        """The weight s of the crawl's mean, in pages."""
-        by_chance = 2.0 * self.mean * (1.0 - self.mean)
-        split = (self._differ / by_chance + _SPLIT * _PAIRS) / (self._pairs + _PAIRS)
-        split = max(_SPLITS[0], min(_SPLITS[1], split))
-        return split / (1.0 - split)
-
     def expected(self, host_id: int) -> float | None:
         """The share of wanted pages to be expected of a host; None if no page of it was read."""
         seen = self._hosts.get(host_id)
         if seen is None:
             return None
-        if self._prior is None:
-            self._prior = self.prior_pages
-        return (seen[0] + self._prior * self.mean) / (seen[0] + seen[1] + self._prior)
+        return (seen[0] + _PRIOR_PAGES * self.mean) / (seen[0] + seen[1] + _PRIOR_PAGES)
 
     def foreign_pages(self, host_id: int) -> int:
         """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
@@ -383,18 +352,15 @@ class HostLanguages:
     def columns(self) -> list[bytes]:
         """All counts, packed for the store."""
         pages = chain(self._pages, chain.from_iterable(self._hosts.values()))
-        spread = (self._differ, self._pairs)
-        return [column.tobytes() for column in (array("Q", self._hosts), array("Q", pages), array("d", spread))]
+        return [array("Q", self._hosts).tobytes(), array("Q", pages).tobytes()]
 
     def fill(self, columns: Sequence[bytes]) -> None:
         """Restore what ``columns`` returned."""
-        hosts, pages, spread = (array(kind, column) for kind, column in zip("QQd", columns, strict=True))
+        hosts, pages = (array("Q", column) for column in columns)
         counts = list(map(list, zip(pages[::2], pages[1::2], strict=True)))
         self._pages = counts.pop(0)
         self.mean = self._pages[0] / sum(self._pages)
-        self._differ, self._pairs = spread
         self._hosts = dict(zip(hosts, counts, strict=True))
-        self._prior = None
 
 
 _PRIOR = 8  # weight of a word that is known at the start, in pages (chosen)

@@ -10,8 +10,8 @@ from virtual_crawl import DAY_S, Answer, VirtualCrawl, page, robots, to
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import Fetch
-from spiderling.frontier.host_closing import IN_A_ROW, MAX_STEPS, RetirementRule
-from spiderling.frontier.hosts import HostState, YieldAccount
+from spiderling.frontier.host_closing import IN_A_ROW
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.site_files import FileAnswer
 
 SITE = {f"http://a.cz/{number}": page() for number in range(10)}
@@ -147,32 +147,20 @@ SOME = {f"http://some.cz/{n}": page(body_bytes=100_000, kept_bytes=300) for n in
 NONE = {f"http://none.cz/{n}": page(body_bytes=100_000, kept_bytes=0) for n in range(300)}
 
 
-def test_steps_lead_from_a_profile_to_the_next_milder_one() -> None:
-    rule = RetirementRule(0.005, 8, 512_000)
-    assert rule.milder(1).factor == pytest.approx(0.002)
-    account = YieldAccount(100, 10_000_000, 30_000)  # .003
-    assert rule.retires(account) and rule.steps_for(account, 0) == 1 and rule.steps_for(account, 1) == 2
-    assert rule.milder(MAX_STEPS).factor == 0.0 and not rule.milder(MAX_STEPS).retires(account), "read to its end"
-    assert rule.steps_for(account, MAX_STEPS) is None
-    assert rule.steps_for(YieldAccount(100, 10_000_000, 0), 0) is None, "what gave nothing gets no second chance"
-    off = replace(rule, factor=None)
-    assert off.milder(3) == off
-
-
 def test_with_another_strategy_a_retired_host_stays_retired() -> None:
     crawl = VirtualCrawl(SOME, strategy="yield").run(*SOME)
     assert crawl.host("some.cz").state is HostState.RETIRED
     assert crawl.ends[Reason.HOST_RETIRED] > 200
 
 
-def test_when_nothing_is_left_the_best_retired_host_goes_on_by_a_milder_threshold() -> None:
+def test_when_nothing_is_left_the_best_retired_host_is_read_to_its_end() -> None:
     crawl = VirtualCrawl(SOME | NONE).run(*SOME, *NONE)
     some, none = crawl.host("some.cz"), crawl.host("none.cz")
-    assert none.state is HostState.RETIRED and none.second_chances == 0
-    assert 1 <= some.second_chances <= MAX_STEPS and not some.pinned
-    assert crawl.ends[Reason.KEPT] > 100
-    assert crawl.ends[Reason.KEPT] + crawl.ends[Reason.BOILERPLATE_ONLY] + crawl.ends[Reason.HOST_RETIRED] == 600
-    assert [host.name for host in crawl.frontier.host_closing.take_reopened()] == ["some.cz"] * some.second_chances
+    assert none.state is HostState.RETIRED and not none.has_second_chance, "it gave nothing"
+    assert some.has_second_chance and not some.pinned
+    assert crawl.ends[Reason.KEPT] == 300
+    assert crawl.ends[Reason.BOILERPLATE_ONLY] + crawl.ends[Reason.HOST_RETIRED] == 300
+    assert [host.name for host in crawl.frontier.host_closing.take_reopened()] == ["some.cz"]
 
 
 def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
@@ -188,10 +176,9 @@ def test_a_second_chance_survives_a_restart_and_is_written_down() -> None:
     crawl.options = replace(crawl.options, min_active_hosts=1)
     crawl.kill_and_resume()
     crawl.run(until=crawl.now + 30)
-    second_chances = crawl.host("some.cz").second_chances
-    assert second_chances >= 1
+    assert crawl.host("some.cz").has_second_chance
     crawl.restart()
-    assert crawl.host("some.cz").second_chances == second_chances and not crawl.host("some.cz").pinned
+    assert crawl.host("some.cz").has_second_chance and not crawl.host("some.cz").pinned
 
 
 def test_a_milder_profile_lets_retired_hosts_go_on_after_a_restart() -> None:

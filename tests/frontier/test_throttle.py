@@ -99,15 +99,6 @@ def test_what_hosts_gave_counts_more_than_what_their_rank_promises() -> None:
     assert hosts.waits(0) > INTERVAL_S and not hosts.waits(1)
 
 
-def test_what_came_long_ago_is_forgotten() -> None:
-    hosts = Hosts((1, FRUITFUL), (2, FRUITFUL))
-    hosts.gave(0, 0)
-    hosts.gave(1, 3_000)
-    first = hosts.waits(0)
-    hosts.gave(1, 3_000, 20_000)
-    assert 0.0 < hosts.waits(0) < first / 10
-
-
 def test_the_best_class_at_work_never_waits() -> None:
     """The end of a crawl has no rich hosts any more."""
     hosts = Hosts((8, FRUITFUL), (9, EMPTY), (9, FOREIGN), rate=1e-6)

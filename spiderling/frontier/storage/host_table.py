@@ -278,7 +278,7 @@ def host_row(host: Host, queues: Queues) -> StoredHost:
         host.crawl_delay_s,
         host.slowdown,
         host.failures,
-        1 if host.pinned else -host.second_chances,
+        1 if host.pinned else -host.has_second_chance,
         host.address,
         queues.positions(host.id),
         b"\n".join(queues.first_lines(host.id)),
@@ -303,5 +303,5 @@ def host_of(row: StoredHost, states: HostStates) -> Host:
         failures=row.failures,
         address=row.address,
         pinned=row.exempt > 0,
-        second_chances=max(0, -row.exempt),
+        has_second_chance=row.exempt < 0,
     )

@@ -81,7 +81,7 @@ class StoredHost(NamedTuple):
     crawl_delay_s: float = 0.0
     slowdown: float = 1.0
     failures: int = 0
-    exempt: int = 0  # 1: pinned open by the user; -n: reopened for lack of hosts, n steps milder (host_closing.py)
+    exempt: int = 0  # 1: pinned open by the user; negative: reopened for lack of hosts (host_closing.py)
     address: str = ""
     positions: str = ""
     """``band:used`` for each band, separated by spaces: how many URLs of its first chunk are used up."""

@@ -198,7 +198,8 @@ def _lines(document: StoredDocument) -> Iterator[str]:
     yield "</teiHeader>"
     yield f"<text{_lang(attributes.get('lang', ''))}><body>"
     for text, detail in zip(paragraphs, details, strict=True):
-        element, kind = ("ab", ' type="heading"') if detail.get("heading") == "1" else ("p", "")
+        name = "heading" if detail.get("heading") == "1" else detail.get("kind", "")
+        element, kind = ("p", "") if name in ("", "text") else ("ab", f' type="{escape(name)}"')
         double = ' rend="duplicate"' if detail.get("dup") == "1" else ""
         yield f"<{element}{kind}{double}{_lang(detail.get('lang', ''))}>{escape(text)}</{element}>"
     if not paragraphs:

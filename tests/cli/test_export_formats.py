@@ -210,6 +210,19 @@ def test_tokens_lose_nothing_and_know_the_spaces(text):
     assert joined.split() == text.split()
 
 
+@pytest.mark.parametrize(
+    ("details", "element"),
+    [
+        ({"kind": "text"}, "<p>"), ({}, "<p>"), ({"kind": "text", "heading": "1"}, '<ab type="heading">'),
+        ({"kind": "code"}, '<ab type="code">'), ({"kind": "cell"}, '<ab type="cell">'),
+        ({"kind": "comment"}, '<ab type="comment">'),
+    ],
+)  # fmt: skip
+def test_tei_says_what_is_no_running_text(details, element):
+    document = render(ATTRIBUTES, [("a", render_attributes({"class": "good", **details}))])
+    assert f"{element}a</" in tei(StoredDocument(ATTRIBUTES, document))
+
+
 DIVIDED = {
     "我们今天去北京大学。": "我们 今天 去 北京 大学 。",
     "𠮷野家で昼ご飯を食べました": "𠮷 野家 で 昼 ご飯 を 食 べ ま した",
@@ -225,7 +238,9 @@ DIVIDED = {
 
 @pytest.mark.parametrize(("text", "words"), DIVIDED.items())
 def test_words_without_spaces_are_divided_by_dictionaries(text, words):
-    assert " ".join(token.text for token in tokens(text)) == words
+    found = list(tokens(text))
+    assert " ".join(token.text for token in found) == words
+    assert "".join(token.text if token.glued else f" {token.text}" for token in found).strip() == text
 
 
 def test_without_the_package_a_warning_says_how_words_are_divided(monkeypatch, caplog):

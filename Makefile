@@ -13,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # docs/install.md says what each extra takes; what is there already stays in use
-CRAWL := cluster,documents
+CRAWL := cluster
 FULL := test slow lint bench setup-test setup-bench
 EXTRAS ?= $(if $(wildcard .venv/with-all)$(filter $(FULL),$(MAKECMDGOALS)),all,$(CRAWL))
 JOBDIR ?= crawls/demo

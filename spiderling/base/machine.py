@@ -92,7 +92,6 @@ def refusal() -> str:
 EXTRAS = {
     "cluster": ("redis", "redis>=8,<9"),
     "dedup": ("duckdb", "duckdb>=1.1"),
-    "documents": ("pypdfium2", "pypdfium2>=5"),
     "parquet": ("duckdb", "duckdb>=1.1"),
     "vertical": ("icu4py", "icu4py>=1.2"),
 }

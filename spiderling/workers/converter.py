@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, NamedTuple, NoReturn
 
-from spiderling.base.machine import missing
 from spiderling.text.documents import ConvertedDocument, DocumentError, from_docx, from_epub, from_odt, from_text
 from spiderling.text.html.blocks import Block
 
@@ -85,8 +84,6 @@ def _missing(kind: str) -> str:
     programs = PROGRAMS.get(kind, ())
     if programs and not any(map(_path, programs)):
         return f"{' or '.join(program.command[0] for program in programs)} is not installed"
-    if "pdf" in (kind, *(program.gives for program in programs)):
-        return missing("documents")
     return ""
 
 

@@ -57,7 +57,7 @@ from spiderling.text.html.zones import (
 
 _NEXT_LINE = NEXT_LINE.encode()
 _WORD = re.compile(r"\w")
-_MAX_DEPTH = 64  # inline elements within one another that may stand apart; chosen
+_MAX_PARTED = 64  # inline elements within one another that may stand apart; chosen
 _MAX_EDGES = 8  # tags between white space and what is cut, at most; chosen
 
 
@@ -293,7 +293,7 @@ class Builder:
 
     def _begin_inline(self, tag: str, attributes: Mapping[str, str]) -> None:
         """An inline element or a link begins."""
-        if self._depth < _MAX_DEPTH and is_parted(tag, attributes):
+        if self._depth < _MAX_PARTED and is_parted(tag, attributes):
             self._parted |= 1 << self._depth
             self._tokens += PARTED
         else:

@@ -241,7 +241,7 @@ tr ul li
 _APART = """
 address audio canvas details dir figure hgroup hr img listing menu search summary video xmp
 """
-_SECOND = "del s strike rt rp rtc annotation annotation-xml"
+_DOUBLED = "del s strike rt rp rtc annotation annotation-xml"
 """What stands beside a text and would be read twice or wrongly: edits, readings of ruby, sources of formulas."""
 WRAPPERS = frozenset(("html", "div", "main", "section", "article", "table", "center", "ul", "ol", "dd"))
 """Tags of elements that may hold a whole page, or what belongs to a heading."""
@@ -257,7 +257,7 @@ TAG_KINDS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6"), HEADING),
     "cite": INLINE,
     "sup": RAISED,
-    **dict.fromkeys(("head", "applet", "style", "desc", "template", *_SECOND.split()), DEAD),
+    **dict.fromkeys(("head", "applet", "style", "desc", "template", *_DOUBLED.split()), DEAD),
     **dict.fromkeys(("button", "input", "select", "textarea", "svg"), FIELD),
     **dict.fromkeys(("form", "iframe", "embed", "layer", "object", "param", "wbr"), THROUGH),
     **dict.fromkeys(("meta", "link", "html", "time"), HEAD + INLINE),

@@ -75,6 +75,7 @@ class Frontier:
             self.may_connect,
             lambda host: self.host_closing.vet(host),  # it is made after the schedule
             self.strategy,
+            self.robots.knows_rules,
         )
         self.intervals = self.schedule.intervals
         self._elsewhere = elsewhere

@@ -222,6 +222,7 @@ class Host:
     failures: int = 0  # failed requests in a row (Frontier, HostClosing, UrlStates)
     slowdown: float = 1.0  # factor on the host's interval while it says that it is busy (Intervals)
     address: str = ""  # the address of the last request (Schedule)
+    needs_file: bool = False  # whether it is to be asked for a file of the site next (Schedule)
     pinned: bool = False  # reopened by the user: not retired again (UrlStates.reopen_queue)
     has_second_chance: bool = False  # reopened for lack of hosts: not retired again by its yield (HostClosing)
     last_start: float = -math.inf

@@ -121,9 +121,13 @@ class Robots:
         record = RobotsRecord(status, now, expires, body=b"" if is_robots else EMPTY)
         self.files.note(origin, file, record, FAILED_READING, now)
 
+    def knows_rules(self, origin: str, now: float) -> bool:
+        """Whether the robots.txt of *origin* need not be asked for at *now*."""
+        return self._is_current(origin, SiteFile.ROBOTS, now)
+
     def _by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
         record = self.files.find(origin, SiteFile.ROBOTS)
-        if record is None or not self._is_current(origin, SiteFile.ROBOTS, now):
+        if record is None or not self.knows_rules(origin, now):
             return RobotsVerdict.MISSING
         if record.status == RobotsStatus.FAILED:
             return RobotsVerdict.PAUSED

@@ -168,14 +168,16 @@ class Schedule:
         allows: Callable[[str], bool],
         vet: Callable[[Host], None],
         strategy: Strategy,
+        knows_rules: Callable[[str, float], bool],
     ) -> None:
-        """*vet* may close a host that is about to get a place."""
+        """*vet* may close a host that is about to get a place; *knows_rules*: whether we know those of an origin."""
         ranks = hosts.states.ranks
         draw = Draw(strategy.power, options.random_seed)
         self._strategy = strategy
         self._hosts = hosts
         self._queues = queues
         self._vet = vet
+        self._knows_rules = knows_rules
         self._places_in_all = options.active_hosts
         self.places_used = 0
         self._places = Places(
@@ -273,8 +275,10 @@ class Schedule:
         head = self._queues.next_up(host)
         states = self._hosts.states
         if isinstance(head, RobotsRequest):
+            host.needs_file = True
             wanted = head.name
         else:
+            host.needs_file = not self._knows_rules(head.target.origin, now)
             wanted = head.target.name
             states.heads[host.id] = head.rank
             states.ranks[host.id] = self._strategy.host_rank(host.id, host.account, head.rank)

@@ -18,6 +18,7 @@ import numpy as np
 from spiderling.frontier.hosts import RANKS, Host
 
 NO_ADDRESS = ""  # the address of hosts whose next step needs no connection (dead names, names to be asked again)
+PATIENCE_S = 60.0  # seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns
 BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 PRUNE_ABOVE = 1000
@@ -32,13 +33,14 @@ class Workbench:
     """Hosts with work, each under the address of its next request; times are the caller's.
 
     Order: a host is due when its own time has come and that of its address.  Of the ranks with a host that is due one
-    is drawn (strategy.Draw); within it the host that has waited longest is next.  The hosts of groups that have had
-    more than their share of the requests are passed over while any other host is due.
+    is drawn (strategy.Draw); within it the host that has waited longest is next.  A host that needs a file of its site
+    waits as if it had come PATIENCE_S later: its page is due an interval after the file, or never.  The hosts of groups
+    that have had more than their share of the requests are passed over while any other host is due.
 
     Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
     the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap.  Hosts of
-    an address stand apart if they belong to other groups over their share.  Addresses that are due stand in a heap for
-    each rank, that of their first host.
+    an address stand apart if they need a file first, or if they belong to other groups over their share.  Addresses
+    that are due stand in two heaps for each rank, that of their first host.
 
     Invariant: a host stands here at most once.  An entry whose version is not the host's, or whose key is not the
     queue's, is stale and skipped.  One whose address is due later by now gets its new place when it comes to the front.
@@ -60,19 +62,19 @@ class Workbench:
         self.shares = Shares(most)
         self._addresses: dict[str, Address] = {}
         self._serial = itertools.count(1).__next__  # of hosts that are due at one time the first is served first
-        self._queues: dict[tuple[Groups, str], _Queue] = {}
+        self._queues: dict[tuple[Groups, str, bool], _Queue] = {}
         self._heap: list[Entry] = []
-        self._ready: dict[Groups, list[list[Entry]]] = {_COMMON: _by_rank()}
-        """By groups and rank: addresses with a host that is due."""
+        self._ready: dict[Groups, list[tuple[list[Entry], list[Entry]]]] = {_COMMON: _by_rank()}
+        """By groups and rank: addresses with a page that is due, and those with a host that needs a file."""
         self._prune_above = PRUNE_ABOVE
 
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.version += 1
-        place = self.shares.groups_over(host.domain, address), address
+        place = self.shares.groups_over(host.domain, address), address, host.needs_file
         queue = self._queues.get(place)
         if queue is None:
-            queue = self._queues[place] = _Queue(place[0], self.address(address))
+            queue = self._queues[place] = _Queue(place[0], self.address(address), host.needs_file)
             if queue.groups not in self._ready:
                 self._ready[queue.groups] = _by_rank()
         heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
@@ -105,28 +107,40 @@ class Workbench:
         """The addresses of which the first is to be served at *now*."""
         waited_in = self._ripen(now)
         if len(waited_in) <= 1:
-            return next((self._ready[groups][self._draw(ranks)] for groups, ranks in waited_in.items()), None)
+            return next((self._first(groups, self._draw(ranks)) for groups, ranks in waited_in.items()), None)
         excess = {groups: self.shares.excess(groups) for groups in waited_in}
         least = min(excess.values())
         served = [groups for groups in waited_in if excess[groups] == least]
         rank = self._draw(sorted({rank for groups in served for rank in waited_in[groups]}))
-        firsts = [self._ready[groups][rank] for groups in served if rank in waited_in[groups]]
+        firsts = [self._first(groups, rank) for groups in served if rank in waited_in[groups]]
         return min(firsts, key=lambda ready: ready[0][:2])
 
     def _ripen(self, now: float) -> dict[Groups, list[int]]:
         """Sort addresses that are due at *now* by rank; returns the ranks with a host that is due, best first."""
         waited_in = {
-            groups: [rank for rank, ready in enumerate(by_rank) if ready and self._front(ready) is not None]
-            for groups, by_rank in self._ready.items()
+            groups: [
+                rank
+                for rank, pair in enumerate(pairs)
+                if any([self._front(ready) is not None for ready in pair if ready])
+            ]
+            for groups, pairs in self._ready.items()
         }  # before the loop: an address whose entry is stale goes back to the heap
         while (due := self._front(self._heap)) is not None and due <= now:
             entry = heapq.heappop(self._heap)
             queue = entry[2]
             rank = self._rank_of(queue.hosts[0][3])
-            heapq.heappush(self._ready[queue.groups][rank], entry)
+            heapq.heappush(self._ready[queue.groups][rank][queue.needs_file], entry)
             if rank not in waited_in[queue.groups]:
                 insort(waited_in[queue.groups], rank)
         return {groups: ranks for groups, ranks in waited_in.items() if ranks}
+
+    def _first(self, groups: Groups, rank: int) -> list[Entry]:
+        """The addresses of *groups* and *rank* of which the first is next; one must wait there."""
+        pages, files = self._ready[groups][rank]
+        if self._front(pages) is None:
+            return files
+        is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
+        return files if is_file_late else pages
 
     def hasten(self, latest: float) -> None:
         """No address is due later than at the time *latest*; its hosts must be added again."""
@@ -140,7 +154,7 @@ class Workbench:
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        ready = [ready for by_rank in self._ready.values() for ready in by_rank if ready]
+        ready = [ready for pairs in self._ready.values() for pair in pairs for ready in pair if ready]
         dues = [self._front(heap) for heap in (*ready, self._heap)]
         return min((due for due in dues if due is not None), default=None)
 
@@ -152,10 +166,10 @@ class Workbench:
         are_many = len(self._addresses) >= self._prune_above
         if are_many or len(self._ready) > 1:
             self._queues = {place: queue for place, queue in self._queues.items() if queue.hosts}
-            held = {_COMMON, *(groups for groups, _ in self._queues)}
-            self._ready = {groups: by_rank for groups, by_rank in self._ready.items() if groups in held}
+            held = {_COMMON, *(groups for groups, _, _ in self._queues)}
+            self._ready = {groups: pairs for groups, pairs in self._ready.items() if groups in held}
         if are_many:
-            names = {name for _, name in self._queues}
+            names = {name for _, name, _ in self._queues}
             self._addresses = {
                 name: entry for name, entry in self._addresses.items() if name in names or entry.due > now
             }
@@ -203,10 +217,11 @@ class Address:
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """The hosts of one address and certain groups over their share."""
+    """The hosts of one address and certain groups over their share that need a file first, or those that do not."""
 
     groups: Groups
     address: Address
+    needs_file: bool
     key: float = -1.0  # its time in the outer heap; -1 when it is not there
     hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)  # (due, serial number, version, host)
 
@@ -214,12 +229,17 @@ class _Queue:
 Entry = tuple[float, int, _Queue]  # (due, serial number, queue)
 
 
-def _by_rank() -> list[list[Entry]]:
-    return [[] for _ in range(RANKS)]
+def _by_rank() -> list[tuple[list[Entry], list[Entry]]]:
+    return [([], []) for _ in range(RANKS)]
 
 
 def _key(queue: _Queue) -> float:
     return max(queue.address.due, queue.hosts[0][0], 0.0) if queue.hosts else -1.0
+
+
+def _first_due(ready: list[Entry]) -> float:
+    """When the host that is first in *ready* was due; its address may have had other requests since."""
+    return ready[0][2].hosts[0][0]
 
 
 def _drop_stale(queue: _Queue) -> None:

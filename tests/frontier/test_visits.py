@@ -107,13 +107,29 @@ def at_one_address(pages: int, hosts: int) -> tuple[VirtualCrawl, list[str]]:
     return VirtualCrawl({url: page() for url in seeds}, dns, ip_interval_s=2.0, delay_factor=0.0), seeds
 
 
+def test_no_host_is_asked_for_files_ahead_of_one_whose_page_is_due() -> None:
+    """In the first interval no page is due; then there is one for each turn of the address."""
+    crawl, seeds = at_one_address(pages=4, hosts=12)
+    crawl.run(*seeds, until=crawl.now + 31.0)
+    kinds = ["file" if start.url.endswith("robots.txt") else "page" for start in crawl.starts]
+    assert kinds == ["file"] * 3 + ["page"] * 12 + ["file"], "the first three hosts have given all that they have"
+    assert {start.host for start in crawl.starts[3:15]} == {"n0.cz", "n1.cz", "n2.cz"}
+
+
+def test_host_that_needs_files_waits_for_no_longer_than_a_minute() -> None:
+    crawl, seeds = at_one_address(pages=100, hosts=6)
+    crawl.run(*seeds, until=crawl.now + 90.0)
+    first = {start.host: start.time - 1000.0 for start in reversed(crawl.starts)}
+    assert max(first[f"n{number}.cz"] for number in range(3)) < 10.0
+    assert all(55.0 < first[f"n{number}.cz"] < 80.0 for number in range(3, 6))
+
+
 def test_host_whose_rules_are_in_the_store_needs_no_files_after_a_restart() -> None:
     crawl, seeds = at_one_address(pages=2, hosts=3)
     crawl.run(*seeds[:2], until=crawl.now + 3.0)
     crawl.restart()
     began = len(crawl.starts)
-    asked = [start.url for start in crawl.run(*seeds[2:]).starts[began:]]
-    assert seeds[0] in asked and "http://n0.cz/robots.txt" not in asked
+    assert crawl.run(*seeds[2:]).starts[began].url == seeds[0]
 
 
 # -- the option optout_files=kept: tdmrep.json and ai.txt wait for a page that is to be kept

@@ -414,7 +414,7 @@ def _times(pages: Sequence[Page], passes: int) -> dict[str, float]:
             "page, kB": sum(len(body) for body, _ in pages) / len(pages) / 1000,
             **_steps(lambda steps: whole("learned", steps), PYTHON, pages, passes),
         }
-        tools = {SUM: whole("learned"), "all, justext": whole("justext"), STOCK: _stock}
+        tools = {SUM: whole("learned"), "all, justext": whole("justext"), STOCK: _stock_and_language}
         if COMPILED.steps is not PYTHON:
             by_compiled = _steps(lambda steps: whole("learned", steps), COMPILED.steps, pages, passes)
             sums |= {f"{name}, compiled": by_compiled[name] for name in (*Steps._fields, "sum of the steps")}
@@ -512,7 +512,7 @@ def _status_mb(name: str) -> float:
     return int(lines[name].split()[0]) / 1024
 
 
-def _stock(body: bytes, code: str) -> str:
+def _stock_and_language(body: bytes, code: str) -> str:
     """The package and a cosine of character trigrams in plain Python, as in the papers."""
     try:
         paragraphs = justext.justext(body, stoplist(code or "en"), encoding="utf-8")

@@ -325,7 +325,8 @@ class DropList:
         address = _address(target)
         by_beginning = (entry for beginning, entry in self._beginnings.items() if address.startswith(beginning))
         rule = self._urls.get(address) or self._hosts.entry_for(target.host) or next(by_beginning, None)
-        self.idle -= {rule}
+        if rule is not None:
+            self.idle.discard(rule)
         return rule
 
 

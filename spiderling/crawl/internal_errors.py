@@ -15,10 +15,10 @@ import logging
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from spiderling.base.errors import InternalError, SpiderlingError, StorageError, place_of
 from spiderling.crawl.checkpoint import Checkpoint
@@ -33,8 +33,6 @@ any more.  Chosen."""
 WINDOW_ENDS = 1000  # length of the window, in URLs that end; chosen
 _KEY = "internal-errors"
 """Key in the store's table ``meta``: URLs and files on which the crawl stopped, as a list of [URL, URL key or null]."""
-
-Changing: TypeAlias = AbstractContextManager[None]
 
 
 class Met(NamedTuple):

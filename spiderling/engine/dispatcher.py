@@ -14,6 +14,7 @@ import asyncio
 import functools
 import logging
 import math
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,6 @@ from spiderling.base.machine import descriptor_limit, elapsed_s, running_time
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.crawl.crawl import Crawl
-from spiderling.crawl.internal_errors import Changing
 from spiderling.engine import outcomes, requests
 from spiderling.engine.offline import Offline, trouble_of
 from spiderling.engine.requests import fetch_of
@@ -117,7 +117,7 @@ class Dispatcher:
         """Whether this process holds the lease of its shard, if the crawl has shards."""
         return self.shard is None or self.shard.may_ask()
 
-    def _changing(self, fetch: Fetch) -> Changing:
+    def _changing(self, fetch: Fetch) -> AbstractContextManager[None]:
         return self.crawl.errors.changing(fetch.url, fetch.id)
 
     # -- requests come in

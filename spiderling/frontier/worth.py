@@ -264,13 +264,13 @@ class Worth:
 
     def _fill(self, columns: Sequence[bytes]) -> None:
         """Restore what ``columns`` returned."""
-        self._fruitful = array("Q", columns[0]).tolist()[:2]
+        self._fruitful = array("Q", columns[0]).tolist()[:2]  # a state of an earlier version holds more sums
         self._note_fruitful()
         size = _SECTION.size
         packed = columns[2]
         self._sections = {key: packed[at * size : (at + 1) * size] for at, key in enumerate(array("Q", columns[1]))}
         self._languages.fill(columns[3:5])
-        self._words.fill(columns[-3:])
+        self._words.fill(columns[-3:])  # and one more column before these
 
     def state(self) -> dict[str, str]:
         """Entries of ``meta``, in JSON, with what was learnt since the last call."""

@@ -33,7 +33,7 @@ from spiderling.text.quality import (
     ENGLISH_CHARS,
     Quality,
     TopWord,
-    count_words,
+    estimated_words,
     other_hosts,
     packed_share,
     translated,
@@ -190,9 +190,9 @@ def measure_clean(page: Page, steps: Steps = PYTHON) -> str:
     """Set the sizes of the clean text of *page*; returns that text."""
     clean = clean_text(page.paragraphs)
     page.clean_bytes = len(clean) if clean.isascii() else len(clean.encode("utf-8"))
-    page.words = count_words(clean, page.clean_bytes, steps.word_kinds)
-    spaced = words_in(clean)
-    page.clean_chars = len(clean) if page.words == spaced else max(len(clean), round(ENGLISH_CHARS * page.words))
+    estimate = estimated_words(clean, page.clean_bytes, steps.word_kinds)
+    page.words = words_in(clean) if estimate is None else estimate
+    page.clean_chars = max(len(clean), round(ENGLISH_CHARS * (estimate or 0)))
     return clean
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from importlib.resources import files
@@ -93,7 +94,8 @@ def _days(text: str, language: str | None) -> Iterator[str]:
     letters = "".join([_letter(token, months, language) for token in tokens])
     for match in _NAMED.finditer(letters):
         said = dict(zip(match[0], tokens[match.start() :], strict=False))
-        yield _iso(said["y"], months[said["m"]], int(said["d"]))
+        with suppress(ValueError):  # there is no 31 February
+            yield _iso(said["y"], months[said["m"]], int(said["d"]))
     for first, sign, second, third in _NUMBERS.findall(text):
         day, month, year = int(first), int(second), third
         if len(first) == 4:
@@ -102,8 +104,9 @@ def _days(text: str, language: str | None) -> Iterator[str]:
             day, month = month, day
         elif sign in ("/", "-") and day <= 12 and day != month:
             continue
-        if _is_year(year, language) and 1 <= month <= 12 and 1 <= day <= 31:
-            yield _iso(year, month, day)
+        if _is_year(year, language):
+            with suppress(ValueError):
+                yield _iso(year, month, day)
 
 
 def _letter(token: str, months: Mapping[str, int], language: str | None) -> str:
@@ -120,7 +123,8 @@ def _is_year(digits: str, language: str | None) -> bool:
 
 
 def _iso(year: str, month: int, day: int) -> str:
-    return f"{int(year) if int(year) in _YEARS else int(year) - _THAI_AHEAD}-{month:02}-{day:02}"
+    """The day by ISO 8601; raises ValueError if there is no such day."""
+    return date(int(year) - (0 if int(year) in _YEARS else _THAI_AHEAD), month, day).isoformat()
 
 
 @lru_cache(maxsize=32)

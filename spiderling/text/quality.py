@@ -281,7 +281,8 @@ Dependencies, without punctuation, where nothing else is said.  Of two entries w
 _OTHER = 1  # kind of a letter or digit of any other script in `word_kinds`
 _UNSPACED_SHARE = 0.25  # share of letters of _WORD_LETTERS from which they are counted as words; chosen
 _UNSPACED_BYTES = 1 + 2 * _UNSPACED_SHARE  # bytes of UTF-8 a character that such a text has at least
-ENGLISH_CHARS = 5.0  # characters for a word of an unspaced script that English has for the same; measured on NTREX-128
+ENGLISH_CHARS = 5.0
+"""Characters that English has for one word of a script without spaces; chosen: on NTREX-128 4.1 (Japanese) to 5.6."""
 
 CountWordKinds = Callable[[str], Sequence[int]]
 
@@ -309,11 +310,17 @@ def count_words(text: str, utf8_bytes: int, count: CountWordKinds = count_word_k
     >>> count_words("吾輩は猫である。名前はまだ無い。 OK", 51)
     9
     """
+    estimate = estimated_words(text, utf8_bytes, count)
+    return words_in(text) if estimate is None else estimate
+
+
+def estimated_words(text: str, utf8_bytes: int, count: CountWordKinds = count_word_kinds) -> int | None:
+    """`count_words` of a text in a script without spaces between words; None for any other."""
     if utf8_bytes < _UNSPACED_BYTES * len(text):
-        return words_in(text)
+        return None
     runs, others, *letters = count(text)
     if sum(letters) < _UNSPACED_SHARE * (others + sum(letters)):
-        return words_in(text)
+        return None
     words = [number / each for number, each in zip(letters, _WORD_LETTERS.values(), strict=True)]
     return runs + round(sum(words))
 

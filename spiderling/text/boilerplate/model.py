@@ -1,6 +1,6 @@
 """The learned boilerplate model: the probability that a block is running text.
 
-It is some small networks, each with a hidden layer of rectified units and one logistic
+It is four small networks, each with a hidden layer of rectified units and one logistic
 output.  The first uses the features of features.py.  Its probabilities (here: *chances*) are summed over the elements
 that enclose a block, over the blocks of the same shape (same tags and classes up to the root) and along the page.
 These sums tell the article from teasers, whose single blocks look like it; they are among the features of the second

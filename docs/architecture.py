@@ -49,6 +49,7 @@ WORDS = {
     "training": "models made from text",
     "crawl": "one crawl: options, checkpoint, budgets",
     "export": "the corpus in other formats",
+    "library": "extract, identify, read, dedup",
     "cluster": "messages between shards of one crawl",
     "engine": "scheduler, download handler",
     "live": "live page",

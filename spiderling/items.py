@@ -5,9 +5,12 @@ How it ends is reported as an ``Outcome`` (base/outcome.py).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, KeysView
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from itemadapter import ItemAdapter
+from itemadapter.adapter import AdapterInterface
 from scrapy.http import Response
 
 from spiderling.base.opt_outs import Follow, Statement
@@ -55,3 +58,52 @@ class PageItem:
 
     def __repr__(self) -> str:
         return f"<PageItem {self.response.url}>"  # the log shows items that fail; a whole page would flood it
+
+
+# -- Scrapy's FEEDS
+
+TEXT = "text"  # name of the field with the text; chosen
+
+
+def register_pages() -> None:
+    """Make ``ItemAdapter``, and so every exporter, read PageItems."""
+    if PageAdapter not in ItemAdapter.ADAPTER_CLASSES:
+        ItemAdapter.ADAPTER_CLASSES = (PageAdapter, *ItemAdapter.ADAPTER_CLASSES)
+
+
+class PageAdapter(AdapterInterface):
+    """The fields of a PageItem: its ``attributes``, to which pipelines may add, and ``text``, its kept paragraphs.
+
+    A feed may hold other items, too.  It is written outside of the checkpoint: after a kill it may lack documents of
+    the corpus, or hold one twice (docs/formats.md).
+    """
+
+    item: PageItem
+
+    @classmethod
+    def is_item_class(cls, item_class: type) -> bool:
+        return issubclass(item_class, PageItem)
+
+    def field_names(self) -> KeysView[str]:
+        return dict.fromkeys(self).keys()
+
+    def __getitem__(self, name: str) -> Any:
+        if name == TEXT and self.item.page is not None:
+            from spiderling.text import clean_text  # the commands need not load it
+
+            return clean_text(self.item.page.paragraphs)
+        return self.item.attributes[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.item.attributes[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self.item.attributes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.item.attributes
+        if self.item.page is not None and TEXT not in self.item.attributes:
+            yield TEXT
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -37,9 +37,8 @@ from spiderling.engine import outcomes
 from spiderling.engine.component import Component
 from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, text_key, value_of
 from spiderling.engine.scheduler import FAILED_STAT
-from spiderling.export.formats import register_pages
 from spiderling.frontier import MAX_LICENCES, Revisit
-from spiderling.items import CAPTURED, PageItem
+from spiderling.items import CAPTURED, PageItem, register_pages
 from spiderling.text import Page, kept_language, measure_clean
 from spiderling.text.fingerprints import MAX_PARAGRAPHS, known_again, pack
 from spiderling.text.html.links import join

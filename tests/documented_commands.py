@@ -130,6 +130,9 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"python examples/read_corpus\.py .*": (
         Elsewhere("cli/test_export_formats.py", "test_the_example_reads_what_was_written")
     ),
+    r"scrapy extract .*--output-dir .*": Run(),
+    r"scrapy extract .*> .*": Run(),
+    r"scrapy extract .*": Run(says="."),
     # languages and models
     r"scrapy about .*--who .*": Run(says="text in Czech"),
     r"scrapy about .*": Run(says="How to keep it out"),

@@ -143,6 +143,7 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
         "crawl archive -a lang=cs -a warc=crawls/cs/warc": "corpus     crawls/cs-archive/",
         "inspect crawls/cs --check": "The crawl is whole.",
         "page page.html -a lang=cs": "verdict     kept",
+        "extract page.html --format json": '"lang": "cs"',
         "identify page.html": "language    cs   Czech",
         "train qcs text.txt --neighbours cs --out my-models": "Model of qcs",
         "languages qcs -s SPIDERLING_MODELS=my-models": "  qcs   qcs",

@@ -22,7 +22,7 @@ FLOORS = (
     ("languages", "corpus", "archives"),
     ("jobdir", "workers", "training"),
     ("crawl", "export"),
-    ("cluster", "reporting"),
+    ("cluster", "reporting", "library"),
     ("engine", "live"),
     ("middlewares", "pipelines", "extensions"),
     ("spiders",),

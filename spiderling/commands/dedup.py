@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.errors import BadInput
-from spiderling.base.option_values import parse_size
-from spiderling.base.terminal import with_progress
 from spiderling.cli.command import SpiderlingCommand, option
 
 
@@ -44,33 +38,14 @@ class Command(SpiderlingCommand):
         if not args or not opts.out:
             raise UsageError("say what to take, and where to put it: scrapy dedup crawls/cs -o cs.prevert.zst")
 
-        from spiderling.export.deduplication import Deduplication, Rule
-        from spiderling.export.export import ExportPlan, export
-        from spiderling.export.formats import format_of
-        from spiderling.export.sources import corpus_of
+        from spiderling.library import dedup
 
-        out = Path(opts.out)
-        rule = Rule(opts.n, opts.threshold, opts.unit, opts.mark)
-        if out.exists():
-            raise BadInput(f"{out} exists; remove it, or give another name.")
-        corpus = corpus_of(args)
-        for trouble in corpus.troubles:
-            self.warn(trouble)
-        plan = ExportPlan(out, format_of(out.name))
-        work = Path(opts.temp or out.parent) / f"{out.name}.work"
-        with closing(Deduplication(corpus, rule, work, parse_size(opts.memory))) as run:
-            try:
-                totals = run.judge()
-                texts = with_progress(corpus.stored(), "documents written", totals.documents)
-                kept = export(
-                    corpus, run.without_duplicates(texts), plan, {"dedup": rule._asdict() | totals._asdict()}
-                ).kept
-            finally:
-                shutil.rmtree(work)
-        if not kept:
-            raise BadInput("there is no document in the corpora, so nothing is written.")
+        totals, kept = dedup(
+            args, opts.out, window=opts.n, threshold=opts.threshold, unit=opts.unit, mark=opts.mark,
+            memory=opts.memory, temp=opts.temp or "", warn=self.warn,
+        )  # fmt: skip
         share = 100 * totals.duplicates / max(1, totals.units)
         yield (
-            f"{totals.duplicates:,} of {totals.units:,} {rule.unit}s are duplicates ({share:.1f} %); "
-            f"{kept:,} of {totals.documents:,} documents in {out}."
+            f"{totals.duplicates:,} of {totals.units:,} {opts.unit}s are duplicates ({share:.1f} %); "
+            f"{kept:,} of {totals.documents:,} documents in {opts.out}."
         )

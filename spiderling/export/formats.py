@@ -14,24 +14,19 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
-from itemadapter import ItemAdapter
-from itemadapter.adapter import AdapterInterface
-
 from spiderling import __version__
 from spiderling.base.errors import BadInput
 from spiderling.base.files import frame_packer, part_of
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
-from spiderling.items import PageItem
 from spiderling.languages import available
-from spiderling.text import clean_text
 from spiderling.text.prevertical import escape, render_attributes, tokens
 
 FRAME_CHARS = 1_000_000  # characters of a frame; chosen
@@ -494,50 +489,3 @@ class ParquetWriter(TextWriter):
             raise OSError(str(error).partition("\n")[0]) from error
         finally:
             columns.unlink(missing_ok=True)
-
-
-# -- Scrapy's FEEDS
-
-TEXT = "text"  # name of the field with the text; chosen
-
-
-def register_pages() -> None:
-    """Make ``ItemAdapter``, and so every exporter, read PageItems."""
-    if PageAdapter not in ItemAdapter.ADAPTER_CLASSES:
-        ItemAdapter.ADAPTER_CLASSES = (PageAdapter, *ItemAdapter.ADAPTER_CLASSES)
-
-
-class PageAdapter(AdapterInterface):
-    """The fields of a PageItem: its ``attributes``, to which pipelines may add, and ``text``, its kept paragraphs.
-
-    A feed may hold other items, too.  It is written outside of the checkpoint: after a kill it may lack documents of
-    the corpus, or hold one twice (docs/formats.md).
-    """
-
-    item: PageItem
-
-    @classmethod
-    def is_item_class(cls, item_class: type) -> bool:
-        return issubclass(item_class, PageItem)
-
-    def field_names(self) -> KeysView[str]:
-        return dict.fromkeys(self).keys()
-
-    def __getitem__(self, name: str) -> Any:
-        if name == TEXT and self.item.page is not None:
-            return clean_text(self.item.page.paragraphs)
-        return self.item.attributes[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.item.attributes[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self.item.attributes[name]
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.item.attributes
-        if self.item.page is not None and TEXT not in self.item.attributes:
-            yield TEXT
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

@@ -52,6 +52,7 @@ WORDS = ["export", "c.prevert", "-o", "out.txt"]
 COMMANDS = {
     "export": (WORDS, ["0 documents [", " documents/s]"]),
     "identify": (["identify", "c.prevert", "--among", "cs,sk"], ["x 200 paragraphs"]),
+    "extract": (["extract", *["c.prevert"] * 50], ["/50 [", " files"]),
     "dedup": (["dedup", "c.prevert", "-o", "new.prevert"], [" documents read", " ranges of hashes", "0/50 ["]),
     "simulator": (["bfs", "--pages", "500", "--jobs", "1"], ["1 of 1 crawls: ", " pages"]),
     "check": (["inspect", str(JOBDIR), "--check"], [" rows of the table host", " documents of the corpus"]),

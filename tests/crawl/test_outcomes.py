@@ -14,8 +14,7 @@ from spiderling import languages
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.engine.outcomes import etag, further, last_modified, of_item, redirect
-from spiderling.export.formats import register_pages
-from spiderling.items import PageItem
+from spiderling.items import PageItem, register_pages
 from spiderling.text import TextOptions, process
 
 THAI = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
 from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story, counts_under
 from spiderling.jobdir.state_reader import read_note, urls_of
-from spiderling.jobdir.status_schema import GroupYield, HostRow, Refusing, Revisits, ShardStatus, Status
+from spiderling.jobdir.status_schema import ShardStatus, Status
 
 
 def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
@@ -141,22 +141,38 @@ def _line(name: str, value: object) -> str:
     return f"{name:<11} {value}"
 
 
-_BEST_HOSTS = 10  # hosts that are named; chosen
-_LAST_EVENTS = 5  # events that are named; chosen
 _MAX_NAMED = 25  # rows of a table whose length depends on the crawl; chosen
-
-_FACTS = {
+_TIMES = ("time", "since", "again", "due")  # fields that are moments, in seconds since 1970
+_TITLES = {
+    "shards": "Shards",
+    "ends": "How URLs ended",
+    "mentions": "Links not followed",
+    "hosts": "Hosts by state",
+    "revisits": "Revisits of known pages",
+    "languages": "Languages",
+    "by_distance": "Yield by distance from the seeds",
+    "best_hosts": "The hosts that gave most",
+    "refusing": "Hosts that refuse",
+    "statements": "What sites say of the use of their texts",
     "encoding": "Encodings that pages were decoded with",
     "declared": "Encodings that they declared",
     "file": "Kinds of files",
     "licence": "Licences that pages link to",
     "optout": "Kept documents with a statement on their use",
+    "files": "Output",
+    "events": "Last events",
+}
+"""Field of a status, or kind of its facts -> title of its table, in the order in which they are shown."""
+_NOTES = {
+    "refusing": "They shut this crawl out (docs/opt-outs.md). If you think that they would allow it, write to them: "
+    "say who you are, what the corpus is for, and the User-Agent that they would have to let in.",
 }
 
 
 class Table(NamedTuple):
-    """A table of a status, for a terminal or a page; its columns are the keys of each row."""
+    """A field of a status as a table, for a terminal or a page; its columns are the keys of each row."""
 
+    field: str
     title: str
     rows: list[dict[str, Any]]
     note: str = ""
@@ -206,40 +222,24 @@ def facts_of(status: Status) -> dict[str, str]:
 
 def tables_of(status: Status) -> Iterator[Table]:
     """The tables of *status* that have rows."""
-    found = max(status.urls.discovered, 1)
-    revisits = _revisits(status.revisits) if status.revisits else {}
-    tables = (
-        Table("Shards", [*map(_shard_row, status.shards)]),
-        Table(
-            "How URLs ended",
-            [
-                {"reason": end.reason, "urls": end.urls, "share": round(end.urls / found, 4), "that_is": end.help}
-                for end in status.ends
-            ],
-        ),
-        Table(
-            "Links not followed",
-            [{"reason": end.reason, "links": end.urls, "that_is": end.help} for end in status.mentions],
-        ),
-        Table("Hosts by state", [{"state": state, "hosts": number} for state, number in status.hosts.items()]),
-        Table("Revisits of known pages", [{"what": name, "is": value} for name, value in revisits.items()]),
-        Table("Languages", [asdict(language) for language in status.languages]),
-        Table("Yield by distance from the seeds", [*map(_yield_row, status.by_distance or ())]),
-        hosts_table(f"The {_BEST_HOSTS} hosts that gave most", status.best_hosts or []),
-        _refusing(status.refusing or []),
-        Table(
-            "What sites say of the use of their texts",
-            [{"for_the_front_page": said, "origins": number} for said, number in (status.statements or {}).items()],
-        ),
-        *(
-            Table(title, [{kind: value, "documents": number} for value, number in [*found.items()][:_MAX_NAMED]])
-            for kind, title in _FACTS.items()
-            for found in [(status.facts or {}).get(kind, {})]
-        ),
-        Table("Output", [asdict(files) for files in status.files or ()]),
-        Table("Last events", [{"time": time_of(one.time), "what": one.what} for one in status.events[:_LAST_EVENTS]]),
-    )
-    return (table for table in tables if table.rows)
+    values = asdict(status) | (status.facts or {}) | {"shards": [*map(_shard_row, status.shards)]}
+    for name, title in _TITLES.items():
+        if rows := rows_of(values.get(name) or []):
+            yield Table(name, title, rows, _NOTES.get(name, ""))
+
+
+def rows_of(values: dict[str, Any] | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a table of *values*: one for each name and number, or for each record, of which they are fields."""
+    if isinstance(values, dict):
+        return [{"what": name, "is": _shown(name, value)} for name, value in [*values.items()][:_MAX_NAMED]]
+    return [{name.replace("_bytes", "_mb"): _shown(name, value) for name, value in record.items()} for record in values]
+
+
+def _shown(name: str, value: Any) -> Any:
+    """The value of a field as people read it: bytes in megabytes, moments as dates."""
+    if name.endswith("_bytes"):
+        return round(value / 1e6, 3)
+    return "none" if value is None else time_of(value) if name in _TIMES else value
 
 
 def _shard_row(shard: ShardStatus) -> dict[str, Any]:
@@ -249,56 +249,6 @@ def _shard_row(shard: ShardStatus) -> dict[str, Any]:
         **{name: shard.totals[name] for name in ("pages", "documents", "words")},
         "urls_wait": shard.urls.waiting,
         "messages_wait": ", ".join(f"{number:,} for {other}" for other, number in shard.messages.items()) or "none",
-    }
-
-
-def _in_megabytes(record: HostRow | GroupYield) -> dict[str, Any]:
-    """The fields of *record*, with bytes in megabytes."""
-    named = {"downloaded_bytes": "down_mb", "kept_bytes": "kept_mb"}
-    values = asdict(record).items()
-    return {named.get(name, name): round(value / 1e6, 3) if name in named else value for name, value in values}
-
-
-def _yield_row(group: GroupYield) -> dict[str, Any]:
-    row = _in_megabytes(group)
-    del row["giving"]
-    return {"hosts_at": row.pop("group"), **row}
-
-
-def hosts_table(title: str, hosts: Iterable[HostRow]) -> Table:
-    """What is known of each of *hosts*."""
-    return Table(title, [*map(_in_megabytes, hosts)])
-
-
-def _refusing(hosts: Sequence[Refusing]) -> Table:
-    return Table(
-        f"Hosts that refuse: {len(hosts):,}",
-        [
-            {
-                "host": said.host,
-                "asked_for": said.file,
-                "answer": said.answer,
-                "on": time_of(said.since),
-                "robots.txt_is_tried_again": time_of(said.again),
-            }
-            for said in hosts
-        ],
-        "They shut this crawl out (docs/opt-outs.md). If you think that they would allow it, write to them: say who "
-        "you are, what the corpus is for, and the User-Agent that they would have to let in.",
-    )
-
-
-def _revisits(revisits: Revisits) -> dict[str, str]:
-    return {
-        "recrawled": f"{revisits.recrawled:,} pages, hubs, sitemaps and feeds",
-        "revisits": f"{revisits.revisits:,} in {revisits.days:,} days, {revisits.per_day:,.1f} a day",
-        "budget": f"{revisits.today:,} of {revisits.budget:,.1f} revisits of this day are made",
-        "next revisit": "none" if revisits.due is None else time_of(revisits.due),
-        "unchanged (304)": f"{revisits.unchanged:,}",
-        "with something new": f"{revisits.new:,}: {revisits.words:,} words, {revisits.links:,} links",
-        "useless": f"{revisits.useless:.1%} found nothing new",
-        "gone": f"{revisits.gone:,}",
-        "opted out": f"{revisits.opted_out:,}",
     }
 
 

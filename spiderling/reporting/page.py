@@ -21,7 +21,7 @@ from typing import Any
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of, printable
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
-from spiderling.jobdir.as_text import Table, facts_of, hosts_table, tables_of, time_of
+from spiderling.jobdir.as_text import Table, facts_of, rows_of, tables_of
 from spiderling.jobdir.inspection import AnyCrawl
 from spiderling.jobdir.status import hosts_of, rates, status_of
 from spiderling.jobdir.status_schema import Curves, Rates, Status
@@ -31,16 +31,8 @@ MAX_HOSTS = 1000
 _MAX_ROWS = 25  # rows of a table that stands for a curve or a list; chosen
 _NARROW_COLUMNS = 4  # columns of a table up to which it fits into a window of 400 pixels; chosen
 _LONG = 24  # characters of a text from which it may be broken to fit a table into the window; chosen
-_DRAWN = (
-    "How URLs ended",
-    "Links not followed",
-    "Hosts by state",
-    "Revisits of known pages",
-    "Languages",
-    "What sites say of the use of their texts",
-    "Last events",
-)
-"""Tables of a status that the script draws."""
+_DRAWN = ("ends", "mentions", "hosts", "revisits", "languages", "statements", "events")
+"""Fields of a status that the script draws; the others stand in tables for every browser."""
 _LIVE = re.compile(r"<!--live-->.*?<!--/live-->", re.DOTALL)  # what only the page of a running crawl has
 _LOADED = re.compile(r"<!--loaded-->.*?<!--/loaded-->", re.DOTALL)  # where the page names the files that it loads
 _POLICY = "default-src 'none'; script-src '{}'; style-src 'unsafe-inline'; img-src data:"
@@ -48,48 +40,8 @@ _RECENT = 0.1  # share of the downloaded bytes that counts as the end of the cra
 _POOR = 0.25  # yield rate at the end / mean yield rate, below which the advice is to stop; chosen
 _FAIR = 0.6  # the same ratio, from which all is well; chosen
 _NOTABLE = 0.2  # share of the tried URLs from which a Reason is named; chosen
-
-_BOUNDS = {
-    "politeness": "hosts wait for their turn while machine and line have room. More hosts at a time help (more seeds, "
-    "SPIDERLING_ACTIVE_HOSTS), a faster machine does not.",
-    "thrift": "most hosts give little text beside the others and are asked seldom. Less thrift (-a "
-    "strategy=spiderling:thrift=0.3, if it was 1) fetches more pages, for fewer words a byte; more hosts that give "
-    "text (scrapy seeds) fetch more of both.",
-    "main process": "it uses one core wholly. A faster core helps, or two crawls that share no host (-a tlds=), joined "
-    "by scrapy dedup.",
-    "text workers": "pages wait for them. More cores help, or SPIDERLING_WORKERS if some are idle.",
-    "connections": "raise CONCURRENT_REQUESTS if memory allows.",
-    "DNS": "give faster resolvers (SPIDERLING_NAMESERVERS).",
-    "hosts": "too few have URLs waiting. Give more seeds (scrapy seeds), widen SPIDERLING_TLDS, or let the best "
-    "retired hosts go on (SPIDERLING_MIN_ACTIVE_HOSTS).",
-    "recrawl": "most of the time no revisit is due. A larger SPIDERLING_RECRAWL_REQUESTS makes more revisits a day.",
-    "network": "it was away. Look at the line and the name servers.",
-    "reading the archives": "a faster disk or line helps, or more files at once (SPIDERLING_ARCHIVE_FILES).",
-}
-"""Bottleneck as progress lines name it (extensions/progress.py) -> what it means and what helps."""
-_CAUSES = {
-    Reason.WRONG_LANGUAGE: "pages in other languages: seeds nearer to the language, SPIDERLING_TLDS, or a smaller "
-    "SPIDERLING_MAX_DISTANCE spare them",
-    Reason.BOILERPLATE_ONLY: "pages without running text: usual for home pages and hubs; a stricter yield profile "
-    "leaves hosts of nothing else sooner",
-    Reason.SCANNED: "documents without text, such as scanned pages: no characters are recognised here",
-    Reason.NEEDS_SCRIPT: "pages that only a browser fills: no script is run here; their sitemaps and "
-    "feeds may name pages that hold text",
-    Reason.BAD_QUALITY: "pages with too little or poor text: look at some with 'scrapy inspect JOBDIR url URL' before "
-    "the thresholds of quality are made milder",
-    Reason.HTTP_ERROR: "error answers: many may come from old seeds or from hosts that shut crawlers out",
-    Reason.HOST_REFUSED: "URLs of hosts that refuse this crawl: the table of them says what they answered",
-    Reason.CHALLENGED: "challenges in the place of pages: services at the edge of sites shut crawlers out; none is "
-    "solved here, but the owners of the sites can let you in",
-    Reason.TIMEOUT: "requests without an answer in time: is the line overloaded?",
-    Reason.DNS: "names that do not resolve: are the resolvers all right (SPIDERLING_NAMESERVERS)?",
-    Reason.CONNECTION: "connections that were refused or broke off: is the line all right?",
-    Reason.DUPLICATE: "pages whose text was kept before",
-    Reason.NEAR_DUPLICATE: "pages whose text was nearly all kept before",
-    Reason.OPTED_OUT: "pages that refuse this use of them; SPIDERLING_PURPOSE says what it is (docs/opt-outs.md)",
-    Reason.ROBOTS_FORBIDDEN: "URLs that robots.txt forbids",
-    Reason.ROBOTS_UNREACHABLE: "URLs of sites whose robots.txt cannot be fetched",
-}
+_EXPECTED = {reason.value for reason in (Reason.KEPT, Reason.REDIRECTED, Reason.SITEMAP, *CLOSED_STATES.values())}
+"""Ends that are no news, however many they are."""
 
 
 def part(name: str) -> str:
@@ -104,14 +56,12 @@ def page_file(crawl: AnyCrawl) -> str:
     named = {host.name: host for order in orders for host in hosts_of(crawl, order=order, most=MAX_HOSTS).hosts}
     hosts = [*named.values()]
     tables = [*tables_of(replace(status, best_hosts=None))]  # those hosts are on it already
-    facts = [{"what": name, "is": value} for name, value in facts_of(status).items() if value]
-    drawn = [Table("The crawl", facts)]
-    drawn += [_growth(status.curves), hosts_table("Hosts", hosts[:_MAX_ROWS])] if status.curves else []
-    drawn += [table for table in tables if table.title in _DRAWN]
+    rows = [asdict(host) for host in hosts]
+    drawn = [Table("", "The crawl", rows_of({name: value for name, value in facts_of(status).items() if value}))]
+    drawn += [_growth(status.curves), Table("", "Hosts", rows_of(rows[:_MAX_ROWS]))] if status.curves else []
+    drawn += [table for table in tables if table.field in _DRAWN]
     without_script = "".join(map(html_table, drawn))
-    data = json.dumps(
-        {"status": asdict(status), "hosts": [asdict(host) for host in hosts]}, separators=(",", ":")
-    ).replace("<", "\\u003c")
+    data = json.dumps({"status": asdict(status), "hosts": rows}, separators=(",", ":")).replace("<", "\\u003c")
     script = part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = _POLICY.format(f"sha256-{digest}")
@@ -128,7 +78,7 @@ def page_file(crawl: AnyCrawl) -> str:
             + "</ul></section>"
         ),
         "<!--tables-->": f"<noscript>{without_script}</noscript>"
-        + "".join(html_table(table) for table in tables if table.title not in _DRAWN),
+        + "".join(html_table(table) for table in tables if table.field not in _DRAWN),
         "<!--data-->": f'<script type="application/json" id="saved">{data}</script><script>{script}</script>',
     }
     page = _LOADED.sub(lambda _: head, _LIVE.sub("", part("page.html")))
@@ -141,18 +91,7 @@ def _growth(curves: Curves) -> Table:
     """Points of the curves, the newest first."""
     points = [dict(zip(curves.whole, values, strict=True)) for values in zip(*curves.whole.values(), strict=True)]
     step = -(-len(points) // _MAX_ROWS) or 1
-    rows = [
-        {
-            "time": time_of(at["time"]),
-            **{name: int(at[name]) for name in ("pages", "documents", "words")},
-            "down_MB": round(at["downloaded_bytes"] / 1e6, 2),
-            "kept_MB": round(at["kept_bytes"] / 1e6, 2),
-            "yield_rate": round(at["kept_bytes"] / max(1, at["downloaded_bytes"]), 4),
-            **{name: int(at[name]) for name in ("waiting", "at_work")},
-        }
-        for at in points[::-step]
-    ]
-    return Table("Growth", rows)
+    return Table("", "Growth", rows_of(points[::-step]))
 
 
 def html_table(table: Table) -> str:
@@ -261,18 +200,17 @@ def _bound(status: Status) -> Iterator[str]:
     lines = sum(status.bottlenecks.values())
     if lines:
         name = max(status.bottlenecks, key=status.bottlenecks.__getitem__)
-        number = status.bottlenecks[name]
-        why = f": {_BOUNDS[name]}" if name in _BOUNDS else "."
-        yield f"In {number:,} of {count_of(lines, 'progress line')} the bottleneck was {name}{why}"
+        often = f"In {status.bottlenecks[name]:,} of {count_of(lines, 'progress line')} the bottleneck was {name}"
+        yield f"{often}: docs/performance.md says what helps."
 
 
 def _spent_on(status: Status) -> Iterator[str]:
     ends = Counter({end.reason: end.urls for end in status.ends})
     tried = max(1, ends.total() - sum(ends[reason.value] for reason in CLOSED_STATES.values()))
-    for reason, cause in _CAUSES.items():
-        share = ends[reason.value] / tried
-        if share > _NOTABLE:
-            yield f"{share:.0%} of the URLs that were tried were {cause}."
+    for end in status.ends:
+        share = end.urls / tried
+        if share > _NOTABLE and end.reason not in _EXPECTED:
+            yield f"{share:.0%} of the URLs that were tried ended as {end.reason}: {end.help}."
     if full := ends[Reason.HOST_FULL.value]:
         yield f"{count_of(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
 

@@ -48,7 +48,7 @@ def test_without_scripts_all_of_it_stands_in_tables(finished, report):
         f"|host-retired||{state.ends['host-retired']:,}|",
         f"|cs||{state.counts['language/cs']:,}||{state.counts['fact/words/cs']:,}|",
         f"|poor.test||retired||1||{state.hosts['poor.test']['pages']}|",
-        f" UTC||{state.counts['total/pages']}||{state.counts['total/documents']}|",
+        f"||{state.counts['total/pages']}||{state.counts['total/documents']}||{state.counts['total/words']:,}|",
     ):
         assert wanted in text, wanted
 

@@ -214,7 +214,7 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     recrawled = state.counts["discovered"] - len(TO_BE_TAKEN_OUT) - 4  # three redirects, and the feed as a page
     assert recrawled - 3 <= revisits.recrawled <= recrawled, "the last ones may not be taken up yet"
     for text in shown:
-        assert "Revisits of known pages" in text and f"{revisits.useless:.1%} found nothing new" in text
+        assert "Revisits of known pages" in text and str(revisits.useless) in text
     assert totals["revisits_304"] > 5 and totals["versions"] == 1
     assert (totals["revisits_gone"], totals["revisits_opted_out"]) == (2, 3)
     as_pages = ("feed", "feed/")  # there is a link to it, too

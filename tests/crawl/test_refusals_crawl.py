@@ -130,7 +130,7 @@ def test_ledger_and_report_say_who_refuses_and_why(crawled) -> None:
         "wall.test": ("/robots.txt", "200 challenge of anubis"),
     }
     assert all(86_000 < refusal.again - refusal.since <= 86_401 for refusal in refusing)
-    assert "Hosts that refuse: 3" in written
+    assert "Hosts that refuse<" in written
     assert "200 challenge of anubis" in written
 
 

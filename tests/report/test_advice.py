@@ -54,16 +54,11 @@ def status_of(history: tuple = (), waiting: int = 0, ends: dict | None = None, *
         (STEADY, {"waiting": 1}, ["At this pace the URL that waits takes"]),
         (STEADY[:1], {"waiting": 1}, ["^1 URL waits; it is too early"]),
         (STEADY, {"ends": {"host-full": 1}}, ["1 URL came to a host whose queue was full"]),
-        (STEADY, {"bottlenecks": {"DNS": 1}}, ["In 1 of 1 progress line the bottleneck was DNS: "]),
-        # what it is bound by
-        *((STEADY, {"bottlenecks": {bound: 7, "DNS": 2}}, [f"In 7 of 9 progress lines the bottleneck was {bound}", why])
-          for bound, why in (
-              ("politeness", "a faster machine does not"), ("main process", "A faster core helps"),
-              ("text workers", "More cores help"), ("hosts", "Give more seeds"), ("paused", "bottleneck was paused."),
-          )),
+        (STEADY, {"bottlenecks": {"DNS": 1}}, ["In 1 of 1 progress line the bottleneck was DNS: docs/"]),
+        (STEADY, {"bottlenecks": {"paused": 7, "DNS": 2}}, ["In 7 of 9 progress lines the bottleneck was paused: "]),
         # what most URLs came to
         (STEADY, {"ends": {"wrong-language": 60, "kept": 40, "host-retired": 900, "host-full": 3}}, [
-            "58% of the URLs that were tried were pages in other languages",
+            "58% of the URLs that were tried ended as wrong-language: ",
             "3 URLs came to a host whose queue was full",
         ]),
         # shards

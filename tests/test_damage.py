@@ -36,7 +36,7 @@ from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.damage import damaged_rows, problems
 from spiderling.jobdir.directory import Jobdir
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.inspection import Inspection, reading
 from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import status_of
 from spiderling.reporting.page import page_file
@@ -125,7 +125,7 @@ def told(job: Path) -> dict[str, list[str]]:
     said: dict[str, list[str]] = {}
     for name, read in READERS.items():
         try:
-            with closing(Inspection(job)) as crawl:
+            with reading(job) as crawl:
                 found = read(crawl)
             said[name] = found if name == "check" else []
         except SpiderlingError as error:
@@ -168,7 +168,6 @@ def options(made):
         ("UPDATE found SET pages = ?", b"\0" * 8, "url"),
         ("UPDATE host SET state = ?", "asleep", "host"),
         ("UPDATE host SET kept_bytes = ?", "many", "host"),
-        ("UPDATE host SET waiting = ?", -5, "overview"),
         ("UPDATE host SET positions = ?", "2:", "check"),
         ("UPDATE host SET first = ?", b"~[", "host"),
         ("UPDATE history SET pages = ?", "many", "report"),

@@ -10,7 +10,6 @@ import re
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -370,11 +369,11 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
 
 def _shards_in(directory: Path) -> int:
     """How many shards the crawl in *directory* has; 0 if it is not begun, or has none."""
-    from spiderling.jobdir.inspection import Inspection, parts_in
+    from spiderling.jobdir.inspection import parts_in, reading
 
     for part in parts_in(directory):
         if part != directory and (part / "state/frontier.sqlite").is_file():
-            with closing(Inspection(part)) as inspection:
-                if inspection.shard is not None:
-                    return inspection.shard.shards
+            with reading(part) as crawl:
+                if (shard := crawl.parts[0].shard) is not None:
+                    return shard.shards
     return 0

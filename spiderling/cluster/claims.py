@@ -39,7 +39,7 @@ from spiderling.cluster.redis_transport import StrangeValues, connect, key_types
 from spiderling.cluster.slots import BEGIN
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.inspection import holder_of
-from spiderling.jobdir.state_reader import SoundConnection
+from spiderling.jobdir.state_reader import connected, telling_damage
 
 
 @dataclass(frozen=True)
@@ -440,7 +440,8 @@ def _database(directory: Path) -> Path:
 
 def _meta(directory: Path, key: str) -> Any:
     """A value of the state in *directory*; None if it is not there, or the state cannot be read, as the crawl says."""
-    with suppress(JobdirError), closing(SoundConnection(_database(directory))) as connection:
+    path = _database(directory)
+    with suppress(JobdirError), closing(connected(path)) as connection, telling_damage(path):
         row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return None if row is None else json.loads(row[0])
     return None

@@ -24,7 +24,7 @@ from spiderling.base.terminal import NUMBERS, count_of
 from spiderling.base.urls import MAX_SHARDS
 from spiderling.jobdir.as_text import summary_rows
 from spiderling.jobdir.directory import acquire
-from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, opened, parts_in, progress_of
+from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, parts_in, progress_of, reading
 
 CORES_A_SHARD = 3
 """Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers
@@ -243,7 +243,7 @@ class _Launcher:
             await asyncio.gather(*beside, return_exceptions=True)
             await self._redis.close()
         code = 1 if self._has_failed else code
-        with suppress(SpiderlingError), closing(opened(self._plan.directory)) as crawl:
+        with suppress(SpiderlingError), reading(self._plan.directory) as crawl:
             logger.info("%s", summary(crawl, self._plan.directory, code))
         return code
 
@@ -301,7 +301,7 @@ class _Launcher:
         while True:
             every_s = self._plan.progress_s if self._has_documents else min(_WAITS_S, self._plan.progress_s)
             await asyncio.sleep(every_s)
-            with suppress(SpiderlingError), closing(opened(self._plan.directory)) as crawl:  # none: it is being made
+            with suppress(SpiderlingError), reading(self._plan.directory) as crawl:  # none: it is being made
                 logger.info("%s", self._progress(crawl, every_s))
 
     def _progress(self, crawl: AnyCrawl, seconds: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
@@ -47,7 +46,7 @@ class Command(SpiderlingCommand):
             raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
         from spiderling.jobdir.as_text import no_longer_there, of_host, of_url, overview
-        from spiderling.jobdir.inspection import opened
+        from spiderling.jobdir.inspection import reading
         from spiderling.jobdir.status import status_of
 
         directory = Path(args[0])
@@ -56,7 +55,7 @@ class Command(SpiderlingCommand):
         elif opts.check:
             yield from self._check(directory)
         else:
-            with closing(opened(directory)) as crawl:
+            with reading(directory) as crawl:
                 if len(args) == 1:
                     status = status_of(crawl)
                     yield from [status.to_json()] if opts.json else overview(status)
@@ -76,10 +75,10 @@ class Command(SpiderlingCommand):
 
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.jobdir.damage import problems
-        from spiderling.jobdir.inspection import opened
+        from spiderling.jobdir.inspection import reading
 
         found: list[str] = []
-        with closing(opened(directory)) as crawl:
+        with reading(directory) as crawl:
             for part in crawl.parts:
                 shard = "" if part.directory == directory else f"{part.directory.name}: "
                 found += [f"{shard}{line}" for line in problems(part)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from scrapy.exceptions import UsageError
@@ -28,11 +27,11 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if len(args) != 1:
             raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
-        from spiderling.jobdir.inspection import opened
+        from spiderling.jobdir.inspection import reading
         from spiderling.reporting.page import page_file
 
         out = Path(opts.out) if opts.out else Path(args[0], "report.html")
-        with closing(opened(Path(args[0]))) as crawl:
+        with reading(Path(args[0])) as crawl:
             page = page_file(crawl)
         write_whole(out, page)
         yield f"The report is in {out}"

@@ -12,7 +12,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
@@ -22,7 +21,7 @@ from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values
 from spiderling.jobdir.card import Manifest, provenance
-from spiderling.jobdir.inspection import AnyCrawl, Segment, opened, parts_in
+from spiderling.jobdir.inspection import AnyCrawl, Segment, parts_in, reading
 from spiderling.jobdir.state_reader import read_note
 
 _MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, 3.1.1: the first bytes of a zstd frame
@@ -81,7 +80,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
         for place in parts_in(path) if is_salvage else [path]:
             segments: list[Segment] = []
             try:
-                with closing(opened(place)) as crawl:
+                with reading(place) as crawl:
                     segments = crawl.segments("corpus")
                     if not is_salvage:
                         _refuse_missing_segments(crawl)

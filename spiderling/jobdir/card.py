@@ -15,7 +15,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -33,7 +33,7 @@ from spiderling.base.files import whole_number, write_whole
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
-from spiderling.jobdir.inspection import AnyCrawl, Inspection
+from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
 from spiderling.languages import LanguageInfo
 from spiderling.languages.seeds import MODEL_SEEDS
@@ -243,7 +243,7 @@ def _contents(counts: Mapping[str, Counter[str]], length: int, hosts: int, dates
 # -- a crawl
 
 
-def card_of(crawl: Inspection) -> Manifest:
+def card_of(crawl: AnyCrawl) -> Manifest:
     """The manifest of a crawl's corpus, as its state has it; raises StorageError if a segment cannot be read.
 
     A segment that has not grown keeps its former checksum: were it damaged since, a new one would hide that.
@@ -329,7 +329,7 @@ def last_names(value: str) -> str:
 
 def write_card(directory: Path) -> None:
     """Write the card of the crawl in *directory* into its ``corpus/``; raises SpiderlingError."""
-    with closing(Inspection(directory)) as crawl:
+    with reading(directory) as crawl:
         manifest = card_of(crawl)
     write_pair(manifest, directory / "corpus" / README, directory / "corpus" / MANIFEST)
 

@@ -52,7 +52,7 @@ from spiderling.frontier.strategy import LinkingPage
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment, counts_under
-from spiderling.jobdir.state_reader import queues_by_host, read_note
+from spiderling.jobdir.state_reader import queues_by_host, read_note, telling_damage
 from spiderling.languages.registry import spell_out
 
 _MAX_NAMED = 5
@@ -68,16 +68,15 @@ _Item = TypeVar("_Item")
 
 def problems(crawl: Inspection) -> Iterator[str]:
     """One sentence for each thing that is wrong; none for a crawl that is whole.  Reads all output once."""
-    crawl.connection.looks = False
     told = [*damaged_rows(crawl.connection)]
     yield from told
-    crawl.connection.looks = True
     for part in (_books, _sums, _trail, _corpus, _check_others):
         try:
-            yield from part(crawl)
+            with telling_damage(crawl.database):
+                yield from part(crawl)
         except SpiderlingError as error:  # damage to what it reads; the other parts may say more
-            if not any(str(error) in sentence for sentence in told):
-                told.append(str(error))
+            if not any(str(error.__cause__ or error) in sentence for sentence in told):
+                told.append(f"{error.__cause__ or error}")
                 yield str(error)
 
 

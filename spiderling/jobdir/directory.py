@@ -38,11 +38,10 @@ from spiderling.frontier.storage.state_file import (
     put_in_place,
     usable_version,
     version_of,
-    what_to_do,
 )
 from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION, whole_rows
 from spiderling.jobdir.inspection import parts_in
-from spiderling.jobdir.state_reader import SoundConnection
+from spiderling.jobdir.state_reader import connected, telling_damage
 
 ASIDE = "aside"  # directory beside the segments of a kind, for what was set aside
 KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
@@ -116,11 +115,8 @@ def recorded_segments(database: Path) -> list[SegmentRow] | None:
     """
     if version_of(database) is None:
         return None
-    with closing(SoundConnection(database, is_locked=True)) as connection:
-        try:
-            return list(map(SegmentRow._make, whole_rows(connection, "file")))
-        except ValueError as error:
-            raise JobdirError(f"{database} is damaged: {error}; {what_to_do(database)}.") from error
+    with closing(connected(database, is_locked=True)) as connection, telling_damage(database):
+        return list(map(SegmentRow._make, whole_rows(connection, "file")))
 
 
 def undo(directory: Path, database: Path, prefix: str) -> None:

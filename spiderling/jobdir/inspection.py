@@ -14,7 +14,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from itertools import chain
@@ -33,7 +33,7 @@ from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import newest_lengths
 from spiderling.frontier.storage.url_log import UrlEnd, pack_keys, page_of, place_of, unpack_ends, unpack_keys
-from spiderling.jobdir.state_reader import SoundConnection, UrlRow, is_like, read_note, urls_of
+from spiderling.jobdir.state_reader import UrlRow, connected, is_like, read_note, telling_damage, urls_of
 
 SHARD_DIRECTORY = re.compile(r"shard-(\d\d|[1-9]\d{2,})")  # the name of a shard's directory, with its number
 _IN_LENGTHS = ("waiting", "parked", "distance")  # columns of a host of which the table ``length`` may have newer values
@@ -105,16 +105,17 @@ class Inspection:
         self.database = directory / "state/frontier.sqlite"
         if usable_version(self.database) is None:
             raise BadInput(f"{directory} holds no crawl (there is no {self.database}); give the JOBDIR of one.")
-        self.connection = SoundConnection(self.database)
-        self.connection.execute("BEGIN")
+        self.connection = connected(self.database)
         self._has_newest = False
-        self.connection.execute("PRAGMA user_version").fetchone()  # from now on all that is read is of one moment
+        with telling_damage(self.database):
+            self.connection.execute("BEGIN")
+            self.connection.execute("PRAGMA user_version").fetchone()  # from now on all that is read is of one moment
 
     def close(self) -> None:
         self.connection.close()
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """The rows of *query*, by column; raises JobdirError if the file is damaged.
+        """The rows of *query*, by column.
 
         The view ``newest_host`` is the table ``host`` with the newest lengths of queues and distances.
         """
@@ -210,14 +211,13 @@ class Inspection:
         return found[0] if found else None
 
     def _make_newest(self) -> None:
-        """Make the view ``newest_host``, if it is not there; raises JobdirError."""
+        """Make the view ``newest_host``, if it is not there."""
         if self._has_newest:
             return
         self._has_newest = True
         execute = self.connection.execute
         newer = newest_lengths(execute("SELECT batch, lengths FROM length ORDER BY batch"))
         columns = [name for _, name, *_ in execute("PRAGMA table_info(host)") if name not in _IN_LENGTHS]
-        execute("SELECT 1 FROM host LIMIT 0")  # checks its values (state_reader.py)
         both = "host"
         if newer:
             execute("CREATE TEMP TABLE newer(waiting, parked, distance, id INTEGER PRIMARY KEY)")
@@ -439,6 +439,13 @@ def opened(directory: Path) -> AnyCrawl:
     return crawl
 
 
+@contextmanager
+def reading(directory: Path) -> Iterator[AnyCrawl]:
+    """What `opened` gives, to be read within the block and then closed; damage that shows there raises JobdirError."""
+    with closing(opened(directory)) as crawl, telling_damage(directory / "state/frontier.sqlite"):
+        yield crawl
+
+
 def parts_in(directory: Path) -> list[Path]:
     """The job directories of the crawl in *directory*: itself, or those of its shards that are here, by number.
 
@@ -475,7 +482,7 @@ def links_of_crawl(directory: Path) -> Iterator[LinkLine]:
 
     Raises BadInput if it has none, StorageError if a segment is damaged.
     """
-    with closing(opened(directory)) as crawl:
+    with reading(directory) as crawl:
         segments = crawl.segments("links")
     if not segments:
         raise BadInput(f"{directory} holds no links: crawl with -s SPIDERLING_LINKS=on to have them written.")

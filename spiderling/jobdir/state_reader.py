@@ -1,21 +1,20 @@
 """Reads the file of a state, without changing it: its tables, and the queues in it.
 
-SQLite accepts any kind of value in any column, and damage can change a value's kind.  So SoundConnection lets SQLite
-check each table once, before it is read for the first time.  Whoever unpacks a column checks what is packed in it.
+SQLite accepts any kind of value in any column, and damage can change a value's kind.  It shows where the value is used,
+so who reads does all that within `telling_damage`.  Whether values are those that were written, the check tells
+(damage.py).
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from spiderling.base.errors import JobdirError
-from spiderling.base.reasons import KEYS
 from spiderling.frontier.hosts import CLOSED_STATES, Host, HostState, HostStates
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
@@ -28,96 +27,31 @@ from spiderling.frontier.storage.protocol import (
 from spiderling.frontier.storage.queues import replay, stored_url, unpack
 from spiderling.frontier.storage.state_file import readable, what_to_do
 
-_TABLES = re.compile(r"\b(?:FROM|JOIN) (\w+)")
-_KINDS = {"INTEGER": "integer", "REAL": "real", "TEXT": "text", "BLOB": "blob"}
-_MAY_BE_NEGATIVE = ("exempt",)
-_SIZES = {"keys": 8, "pages": 16, "lengths": 32}
-"""Bytes of an entry in columns that pack 64-bit numbers, by ones, twos or fours."""
-_VALUES = {"state": [state.value for state in HostState], "reason": sorted(KEYS), "kind": ["corpus", "links", "warc"]}
-_MAX_SAID = 120  # characters of SQLite's own message that are printed; it may quote what it could not read; chosen
+_DAMAGE = (sqlite3.Error, OverflowError, LookupError, TypeError, ValueError)
+"""What using a value raises that cannot be in its column, or SQLite for what it cannot read."""
+_MAX_SAID = 120  # characters of an error's own message that are printed; it may quote what could not be read; chosen
 _T = TypeVar("_T")
 
 
-class SoundConnection(sqlite3.Connection):
-    """A connection that reads a state; ``execute`` and its cursors raise JobdirError for a damaged one."""
-
-    def __init__(self, path: Path, is_locked: bool = False) -> None:
-        """Open the state at *path*; *is_locked*: nobody else may write it.  Raises JobdirError."""
-        try:
-            with readable(path, is_locked) as uri:
-                super().__init__(uri, uri=True)
-            super().execute("PRAGMA temp_store = MEMORY")
-        except (sqlite3.Error, OSError) as error:
-            raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
-        self.path = path
-        self.looks = True  # whether tables are checked; not needed where each row is compared with its checksum
-        self._known: set[str] = set()  # tables and views that were checked
-
-    def execute(self, query: str, values: Any = ()) -> sqlite3.Cursor:
-        with _translating_errors(self.path):
-            if self.looks:
-                self._look(query)
-            return self.cursor(_SoundCursor).execute(query, values)
-
-    def _look(self, query: str) -> None:
-        """Check the tables that *query* reads, also those behind views."""
-        for name in _TABLES.findall(query):
-            if name not in self._known:
-                made = super().execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()
-                if made is not None and made[0] == "table":
-                    self._look_through(name)
-                self._known.add(name)
-                if made is not None and made[0] == "view":
-                    self._look(made[1])
-
-    def _look_through(self, table: str) -> None:
-        columns = super().execute(f"PRAGMA table_info({table})").fetchall()
-        cases = " ".join(f"WHEN {_is_strange(*column[1:4])} THEN '{column[1]}'" for column in columns)
-        query = f"SELECT {columns[0][1]}, CASE {cases} END AS strange FROM {table} WHERE strange IS NOT NULL"
-        row = super().execute(query).fetchone()
-        if row is not None:
-            raise JobdirError(
-                f"{self.path} is damaged: row {row[0]!r:.80} of the table {table} has a value that cannot be its "
-                f"{row[1]}; {what_to_do(self.path)}."
-            )
-
-
-class _SoundCursor(sqlite3.Cursor):
-    connection: SoundConnection
-
-    def __next__(self) -> Any:
-        with _translating_errors(self.connection.path):
-            return super().__next__()
-
-    def fetchone(self) -> Any:
-        with _translating_errors(self.connection.path):
-            return super().fetchone()
-
-    def fetchall(self) -> list[Any]:
-        with _translating_errors(self.connection.path):
-            return super().fetchall()
-
-
 @contextmanager
-def _translating_errors(path: Path) -> Iterator[None]:
+def telling_damage(path: Path) -> Iterator[None]:
+    """Within it, whatever cannot be read of the state at *path* raises JobdirError."""
     try:
         yield
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise JobdirError(
-            f"{path} cannot be read as the state of a crawl: {str(error)[:_MAX_SAID]}; {what_to_do(path)}."
-        ) from error
+    except _DAMAGE as error:
+        said = f"{type(error).__name__}: {error}"[:_MAX_SAID]
+        raise JobdirError(f"{path} is damaged, or cannot be read: {said}; {what_to_do(path)}.") from error
 
 
-def _is_strange(column: str, kind: str, not_null: int) -> str:
-    """The SQL condition for a value that cannot have been written to *column*."""
-    strange = f"typeof({column}) <> '{_KINDS.get(kind, kind)}'"
-    if kind == "INTEGER" and column not in _MAY_BE_NEGATIVE:
-        strange += f" OR {column} < 0"
-    elif kind == "BLOB" and column in _SIZES:
-        strange += f" OR length({column}) % {_SIZES[column]}"
-    elif column in _VALUES:
-        strange += f" OR {column} NOT IN ({', '.join(map(repr, _VALUES[column]))})"
-    return strange if not_null else f"{column} IS NOT NULL AND ({strange})"
+def connected(path: Path, is_locked: bool = False) -> sqlite3.Connection:
+    """A connection that reads the state at *path*; *is_locked*: nobody else may write it.  Raises JobdirError."""
+    try:
+        with readable(path, is_locked) as uri:
+            connection = sqlite3.connect(uri, uri=True)
+        connection.execute("PRAGMA temp_store = MEMORY")
+    except (sqlite3.Error, OSError) as error:
+        raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
+    return connection
 
 
 def read_note(meta: Mapping[str, str], key: str, default: _T) -> _T:

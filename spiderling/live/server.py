@@ -20,7 +20,6 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from spiderling.base.option_values import PageAddress
 from spiderling.jobdir.as_text import of_host
 from spiderling.jobdir.control_file import change
 from spiderling.jobdir.directory import PAGE_TOKEN
-from spiderling.jobdir.inspection import AnyCrawl, opened
+from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.status import LARGE, hosts_of, status_of
 from spiderling.jobdir.status_schema import Running
 from spiderling.reporting.page import part
@@ -239,9 +238,7 @@ class Server:
         """What *ask* reads of the state, in the thread."""
 
         def work() -> str:
-            with closing(opened(self._whole)) as crawl:
-                for part in crawl.parts:
-                    part.connection.looks = False  # the crawl has checked its state, and goes on checking it
+            with reading(self._whole) as crawl:
                 return ask(crawl)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

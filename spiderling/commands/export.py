@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 from scrapy.exceptions import UsageError
 
 from spiderling.base.addresses import DropList, read_list
-from spiderling.base.errors import DamageError
+from spiderling.base.errors import BadInput, DamageError
 from spiderling.base.option_values import parse_size
 from spiderling.base.terminal import with_progress
 from spiderling.cli.command import SpiderlingCommand, option
@@ -26,10 +28,10 @@ _MAX_NAMED = 10  # entries of lists that are named because no document matched t
 
 class Command(SpiderlingCommand):
     arguments = "JOBDIR|FILE... -o OUT [options]"
-    summary = "Write a finished corpus, or a part of it, as JSONL, Parquet, text, vertical, TEI or prevertical"
+    summary = "Write a finished corpus, or a part of it, as JSONL, Parquet, text, vertical, CoNLL-U, TEI or prevertical"
     description = (
-        "Copy the corpus of crawls (their directories) or files to OUT, whose name says the format: .prevert, "
-        ".vert, .tei.xml, .jsonl, .txt (each packed with a further .zst or .gz) or .parquet; a directory, as cs/, "
+        "Copy the corpus of crawls (their directories) or files to OUT, whose name says the format: .prevert, .vert, "
+        ".conllu, .tei.xml, .jsonl, .txt (each packed with a further .zst or .gz) or .parquet; a directory, as cs/, "
         "gets a dataset in Parquet that datasets.load_dataset reads. --where takes documents by a condition in SQL on "
         "the columns of JSONL and Parquet, lists of hosts and URLs keep documents out: one entry a line, '*.a.example' "
         "for all hosts below that name, a URL with * at its end for all that begin so. OUT.json says what it was made "
@@ -68,6 +70,7 @@ class Command(SpiderlingCommand):
             metavar="SQL",
             help="a file for each value of lang, tld, substr(crawl_date, 1, 7) ...; may be repeated",
         ),
+        option("--annotator", metavar="MODULE:FUNCTION", help="function that gives CoNLL-U for (text, language)"),
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
 
@@ -120,7 +123,17 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:
         DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
         {name: len(entries) for name, entries in (hosts | urls).items()},
         is_dataset=is_dataset,
+        annotate=_function(opts.annotator) if opts.annotator else None,
     )
+
+
+def _function(name: str) -> Any:
+    """Raises BadInput."""
+    sys.path.append(os.getcwd())
+    try:
+        return resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadInput(f"--annotator {name}: {error}; give a function as my.module:function.") from None
 
 
 def _result(summary: Summary, selection: Selection) -> Iterator[str]:

@@ -27,10 +27,11 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import PART, saving, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
 from spiderling.corpus.segments import StoredDocument
-from spiderling.export.formats import Registry, TextWriter, split_name, writer
+from spiderling.export.formats import PACKED, Annotate, Registry, TextWriter, corpora_xml, split_name, writer
 from spiderling.export.sources import Corpus, Expressions, Selection
 from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
 
+REGISTRY = ".vert.registry"
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
 
 
@@ -47,13 +48,18 @@ class ExportPlan:
     drop: DropList = field(default_factory=DropList)  # hosts and URLs whose documents are left out
     lists: Mapping[str, int] = field(default_factory=dict)  # file with entries of `drop` -> number of its entries
     is_dataset: bool = False  # whether `out` is a directory in the form that ``datasets.load_dataset`` reads
+    annotate: Annotate | None = None  # of CoNLL-U
 
     def __post_init__(self) -> None:
         """Raises BadInput for a plan that cannot be carried out."""
         if self.format_name == "parquet":
             require("parquet")
+            if self.out.name.endswith(PACKED):
+                raise BadInput(f"{self.out.name}: Parquet is packed by itself; leave the last ending out.")
         if self.is_dataset and self.format_name != "parquet":
             raise BadInput(f"{self.out}/ is a directory, which gets Parquet; leave --format out, or name a file.")
+        if self.annotate and self.format_name != "conllu":
+            raise BadInput(f"{self.out}: annotations stand in CoNLL-U alone; give a name with .conllu, or --format.")
         self.split_by.values({})
 
     @cached_property
@@ -67,19 +73,20 @@ class ExportPlan:
     def data_file(self, part: str, number: int) -> Path:
         if self.is_dataset:
             return self.out / "data" / f"{part or 'all'}-{number:05d}.parquet"
-        stem, ending = split_name(self.out.name)
         shard = f"-{number:05d}" if self.shard_bytes else ""
-        return self.out.with_name(f"{stem}.{part}{shard}{ending}" if part else f"{stem}{shard}{ending}")
+        return self.beside(part, f"{shard}{split_name(self.out.name)[1]}")
 
-    def registry(self, part: str) -> Path:
-        """The path of the registry file of a part's vertical files."""
+    def beside(self, part: str, ending: str) -> Path:
+        """The path of a file of a *part* with that *ending*."""
+        return self.out.with_name(self._stem(part) + ending)
+
+    def _stem(self, part: str) -> str:
         stem, _ = split_name(self.out.name)
-        return self.out.with_name(f"{stem}.{part}.vert.registry" if part else f"{stem}.vert.registry")
+        return f"{stem}.{part}" if part else stem
 
     def corpus_name(self, part: str) -> str:
         """The name of a part as a corpus of a server."""
-        stem, _ = split_name(self.out.name)
-        return re.sub(r"\W+", "_", f"{stem}_{part}" if part else stem).lower()
+        return re.sub(r"\W+", "_", self._stem(part)).lower()
 
     @property
     def directory(self) -> Path:
@@ -87,20 +94,16 @@ class ExportPlan:
         return self.out if self.is_dataset else self.out.parent
 
     @property
-    def manifest(self) -> Path:
-        return self._sibling("manifest.json", ".json")
-
-    @property
-    def readme(self) -> Path:
-        return self._sibling("README.md", ".README.md")
+    def card(self) -> tuple[Path, Path]:
+        """Its page and its manifest."""
+        if self.is_dataset:
+            return self.out / "README.md", self.out / "manifest.json"
+        return self.out.with_name(f"{self.out.name}.README.md"), self.out.with_name(f"{self.out.name}.json")
 
     @property
     def dropped(self) -> Path:
         """The log of documents that lists left out; never in a directory that will be published."""
         return self.out.with_name(f"{self.out.name}.dropped.tsv")
-
-    def _sibling(self, name: str, ending: str) -> Path:
-        return self.out / name if self.is_dataset else self.out.with_name(self.out.name + ending)
 
 
 def _safe(name: str) -> str:
@@ -162,7 +165,7 @@ class Parts:
     def _begin(self, name: str) -> TextWriter:
         plan = self._plan
         path = plan.data_file(name, len(self._complete[name]) + 1)
-        self._open[name] = writer(path, plan.format_name, self._registries[name])
+        self._open[name] = writer(path, plan.format_name, self._registries[name], plan.annotate)
         return self._open[name]
 
     def _close(self, name: str) -> None:
@@ -183,9 +186,12 @@ class Parts:
             sync_file(file.temporary)
         for file in files:
             file.temporary.replace(file.path)
-        for name in self.names if plan.format_name == "vertical" else ():
-            names = [file.path.name for file in self._complete[name]]
-            write_whole(plan.registry(name), self._registries[name].text(plan.corpus_name(name), names))
+        if plan.format_name == "vertical":
+            for name in self.names:
+                names = [file.path.name for file in self._complete[name]]
+                text = self._registries[name].text(plan.corpus_name(name), names)
+                write_whole(plan.beside(name, REGISTRY), text)
+            write_whole(plan.beside("", ".vert.corpora.xml"), corpora_xml(map(plan.corpus_name, self.names)))
         sync_directory(files[0].path.parent)
         return sorted(
             WrittenFile(file.path.relative_to(plan.directory).as_posix(), file.documents, file.path.stat().st_size)
@@ -236,7 +242,7 @@ def export(
             if tally.documents:
                 files = parts.commit()
                 manifest = _manifest(corpus, plan, dropped, tally, files, parts.names)
-                write_pair({**manifest, **notes}, plan.readme, plan.manifest)
+                write_pair({**manifest, **notes}, *plan.card)
     finally:
         if parts is not None and not files:
             with suppress(OSError):  # the first error is told, not one while clearing away
@@ -279,7 +285,7 @@ def _manifest(
         "files": [{**file._asdict(), "sha256": checksum(plan.directory / file.name)} for file in files],
     }
     if plan.format_name == "vertical":
-        found["registries"] = [plan.registry(part).name for part in parts]
+        found["registries"] = [plan.beside(part, REGISTRY).name for part in parts]
     if plan.is_dataset:  # its subsets, as hubs and ``datasets`` read them: all of it, and each part
         paths = {"default": "data/*.parquet"} | {part: f"data/{part}-?????.parquet" for part in parts if part}
         found["configs"] = [

@@ -16,6 +16,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
@@ -27,13 +28,14 @@ from spiderling.base.files import frame_packer, part_of
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
 from spiderling.languages import available
-from spiderling.text.prevertical import escape, render_attributes, tokens
+from spiderling.text.prevertical import Token, escape, render_attributes, tokens
+from spiderling.text.quality import END, FOLLOWING, FULL_STOP, SIGNS
 
 FRAME_CHARS = 1_000_000  # characters of a frame; chosen
 _ROW_GROUP_DOCUMENTS = 6_144
 """Documents of a row group of Parquet, a multiple of DuckDB's 2,048 (chosen: some 20 MB of text)."""
 _JSON_BYTES = 1 << 24  # bytes of the longest line that DuckDB reads by default
-_PACKED = (".zst", ".gz")
+PACKED = (".zst", ".gz")
 
 
 # -- a document as a record
@@ -66,6 +68,9 @@ _SQL_TYPES = {
     "paragraphs": "STRUCT(text VARCHAR, class VARCHAR, kind VARCHAR, heading BOOLEAN, lang VARCHAR, dup BOOLEAN)[]",
 }
 """Type of a column -> that of DuckDB in which it is read."""
+_DETAILS: dict[str, Callable[[str], object]] = {
+    "class": str, "kind": str, "heading": "1".__eq__, "lang": str, "dup": "1".__eq__,
+}  # fmt: skip
 CONDITION_COLUMNS = [name for name, kind in COLUMNS.items() if kind not in ("text", "paragraphs")]
 """The columns that a condition of ``--where`` may name; dates, and languages with their shares, are text."""
 _MONTH = re.compile(r"\d{4}-\d\d(?!\d)")
@@ -79,14 +84,7 @@ def record_of(document: CorpusDocument) -> dict[str, Any]:
     record["text"] = "\n".join(document.paragraphs)
     record["other"] = _other(attributes)
     record["paragraphs"] = [
-        {
-            "text": text,
-            "class": detail.get("class", ""),
-            "kind": detail.get("kind", ""),
-            "heading": detail.get("heading") == "1",
-            "lang": detail.get("lang", ""),
-            "dup": detail.get("dup") == "1",
-        }
+        {"text": text} | {name: read(detail.get(name, "")) for name, read in _DETAILS.items()}
         for text, detail in zip(document.paragraphs, document.details, strict=True)
     ]
     return record
@@ -271,9 +269,93 @@ def _vertical(document: StoredDocument) -> str:
     return "\n".join(lines)
 
 
+# -- CoNLL-U
+
+Annotate = Callable[[str, str], str]
+"""From the text of a paragraph and the code of its language, '' if that is not known, to its sentences in CoNLL-U."""
+_SIGNS = SIGNS[END] + SIGNS[FULL_STOP]
+_CLOSING = SIGNS[FOLLOWING].strip() + _SIGNS + "」』》】）"
+"""Signs that belong to the sentence before them if no space is between; so do _QUOTES where words have spaces."""
+_QUOTES = "“‘«"  # they open in English and Chinese, and close in Czech and German
+_ROW = re.compile(r"\d+([-.]\d+)?(\t[^\t]+){9}")
+_NOT_SAID = 7 * "\t_"  # the columns from the lemma on, but for the last one
+
+
+def conllu(document: StoredDocument, annotate: Annotate | None = None) -> str:
+    """*document* in CoNLL-U (universaldependencies.org/format.html); without *annotate* only tokens and sentences.
+
+    Attributes are comments named ``meta::``.  Raises BadInput for what *annotate* raises, and if it gives no CoNLL-U.
+    """
+    attributes, paragraphs, details = parse_document(document)
+    name = attributes.get("id") or attributes.get("url", "")
+    head = [f"# newdoc id = {name}"]
+    head += [f"# meta::{key} = {' '.join(value.split())}" for key, value in attributes.items() if key != "id"]
+    lines = []
+    for place, (text, detail) in enumerate(zip(paragraphs, details, strict=True), 1):
+        head.append(f"# newpar id = {name}-p{place}")
+        said = _annotated(annotate or _plain, text, detail.get("lang") or attributes.get("lang", ""))
+        for number, sentence in enumerate(filter(None, said.strip().split("\n\n")), 1):
+            rows = [row for row in sentence.split("\n") if not row.startswith(("# newdoc", "# newpar", "# sent_id"))]
+            lines += [*head, f"# sent_id = {name}-p{place}s{number}", *rows, ""]
+            head = []
+        if head:  # a paragraph without a sentence
+            head.pop()
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _annotated(annotate: Annotate, text: str, language: str) -> str:
+    """What *annotate* says of a paragraph, with one empty line between sentences."""
+    try:
+        lines = [line.rstrip("\r ") for line in annotate(text, language).split("\n")]
+    except Exception as error:  # it is the user's
+        raise BadInput(f"the annotator failed at {text[:80]!r}: {type(error).__name__}: {error}") from error
+    for line in lines:
+        if line and not line.startswith("#") and not _ROW.fullmatch(line):
+            raise BadInput(f"the annotator gave {line!r} for {text[:80]!r}, which is no row of ten columns of CoNLL-U.")
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines))
+
+
+def _plain(text: str, _language: str) -> str:
+    sentences = []
+    for sentence in _sentences(text):
+        words = "".join(word + ("" if is_glued else " ") for word, is_glued in sentence)
+        rows = [
+            f"{number}\t{word}{_NOT_SAID}\t{'SpaceAfter=No' if is_glued else '_'}"
+            for number, (word, is_glued) in enumerate(sentence, 1)
+        ]
+        sentences.append("\n".join([f"# text = {words.rstrip()}", *rows]))
+    return "\n\n".join(sentences)
+
+
+def _sentences(text: str) -> Iterator[list[tuple[str, bool]]]:
+    """The sentences of a paragraph: tokens, each with whether the next one follows without a space.
+
+    One ends behind a FULL_STOP, and behind an END (text/quality.py) that a space and no small letter follow; but not
+    behind the dot of an initial or of a number of two digits, as in "J. Novák" and "5. Mai".
+    """
+    sentence: list[tuple[str, bool]] = []
+    sign = ""  # what may have ended the sentence
+    found = list(tokens(text))
+    for token, after in zip(found, [*found[1:], Token("", glued=False)], strict=False):
+        if not (sign and token.glued and (token.text[0] in _CLOSING or (sign in SIGNS[END] and token.text in _QUOTES))):
+            before = sentence[-1][0] if sentence and token.glued else ""
+            is_short = len(before) == 1 or (len(before) == 2 and before.isdigit())
+            last = token.text[-1]
+            sign = last if last in _SIGNS and not (token.text == "." and is_short) else ""
+        sentence.append((token.text, after.glued))
+        is_inside = after.glued and (after.text[0] in _CLOSING or sign in SIGNS[END])
+        if sign and not is_inside and (sign in SIGNS[FULL_STOP] or not after.text[:1].islower()):
+            yield sentence
+            sentence = []
+            sign = ""
+    if sentence:
+        yield sentence
+
+
 ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
     "prevertical": attrgetter("text"),
     "vertical": _vertical,
+    "conllu": conllu,
     "jsonl": _jsonl,
     "text": _text,
     "tei": tei,
@@ -282,6 +364,7 @@ FORMATS = (*ENCODERS, "parquet")
 _ENDINGS = {
     ".prevert": "prevertical",
     ".vert": "vertical",
+    ".conllu": "conllu",
     ".jsonl": "jsonl",
     ".parquet": "parquet",
     ".txt": "text",
@@ -299,21 +382,13 @@ def split_name(name: str) -> tuple[str, str]:
 def format_of(name: str) -> str:
     """The format by a file's name, prevertical without an ending.
 
-    Raises BadInput for an unknown ending and for packed Parquet.
+    Raises BadInput for an unknown ending.
     """
     stem, ending = split_name(name)
     unknown = PurePath(stem).suffix
-    if unknown and ending in ("", *_PACKED):
+    if unknown and ending in ("", *PACKED):
         raise BadInput(f"the ending {unknown} of {name} says no format; {hint(unknown, _ENDINGS, likeness=0.7)}")
-    found = next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
-    return checked(name, found)
-
-
-def checked(name: str, format_name: str) -> str:
-    """*format_name*; raises BadInput if a file with *name* cannot have that format."""
-    if format_name == "parquet" and name.endswith(_PACKED):
-        raise BadInput(f"{name}: Parquet is packed by itself; leave the last ending out.")
-    return format_name
+    return next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
 
 
 def packer(name: str) -> Callable[[bytes], bytes]:
@@ -340,6 +415,12 @@ ATTRIBUTE "lc" {
 \tTRANSQUERY "yes"
 }"""
 _GLUE = ['\tDISPLAYTAG "0"', '\tDISPLAYBEGIN "_EMPTY_"']  # between the tokens beside a ``<g/>`` no space is shown
+
+
+def corpora_xml(names: Iterable[str]) -> str:
+    """The corpora *names*, as KonText reads them (corplist.rng of its plugin default_corparch)."""
+    entries = "".join(f'<corpus ident="{name}" sentence_struct="p"/>\n' for name in names)
+    return f"<kontext>\n<corplist>\n{entries}</corplist>\n</kontext>\n"
 
 
 class Registry:
@@ -393,17 +474,19 @@ class Registry:
 # -- writers
 
 
-def writer(path: Path, format_name: str, registry: Registry) -> TextWriter:
-    """A writer to the new file *path*; *registry* collects what stands in a vertical file.
+def writer(path: Path, format_name: str, registry: Registry, annotate: Annotate | None) -> TextWriter:
+    """A writer to the new file *path*; *registry* collects what stands in a vertical file, *annotate* is for CoNLL-U.
 
-    Raises OSError, and BadInput if the file exists or cannot have that format.
+    Raises OSError, and BadInput if the file exists.
     """
-    if checked(path.name, format_name) == "parquet":
+    if format_name == "parquet":
         return ParquetWriter(path)
     if format_name == "vertical":
         return TextWriter(path, registry.noted)
     if format_name == "tei":
         return TextWriter(path, tei, TEI_HEAD, TEI_TAIL)
+    if format_name == "conllu":
+        return TextWriter(path, partial(conllu, annotate=annotate))
     return TextWriter(path, ENCODERS[format_name])
 
 

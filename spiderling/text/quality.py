@@ -115,7 +115,7 @@ FULL_STOP = 4
 DIGIT = 8
 SYMBOL = 16
 _DIGITS = re.compile(r"\d+")
-_MARKS = {
+SIGNS = {
     END: ".!?…",
     FOLLOWING: " \n\"'»”’)]",
     FULL_STOP: "。｡！？।॥؟۔።։။།༎។៕",
@@ -329,7 +329,7 @@ def estimated_words(text: str, utf8_bytes: int, count: CountWordKinds = count_wo
 def kinds_of_characters() -> npt.NDArray[np.uint8]:
     """The kinds (END ...) of each code point, as bits."""
     table = np.zeros(0x110000, np.uint8)
-    for kind, marks in _MARKS.items():
+    for kind, marks in SIGNS.items():
         table[list(map(ord, marks))] |= kind
     table[code_points_of(_DIGITS)] |= DIGIT
     return table

@@ -421,7 +421,7 @@ def test_the_name_says_the_format(name, stem, found):
     assert found in FORMATS
 
 
-UNKNOWN = {"cs.parqet.zst": "did you mean .parquet", "cs.conllu": "no format; known are .prevert", "v1.2": ".2 of v1.2"}
+UNKNOWN = {"cs.parqet.zst": "did you mean .parquet", "cs.docx": "no format; known are .prevert", "v1.2": ".2 of v1.2"}
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -507,6 +507,10 @@ def test_the_registry_declares_what_is_written_and_nothing_else(three, tmp_path)
         assert 'ENCODING "UTF-8"\n' in registry and 'DOCSTRUCTURE "doc"\n' in registry
         assert registry.count("{") == registry.count("}")
         assert str(tmp_path) not in registry
+    listed = etree.parse(tmp_path / "web corpus.vert.corpora.xml").getroot()
+    assert [(one.getparent().tag, one.get("ident")) for one in listed.iter("corpus")] == [
+        ("corplist", f"web_corpus_{tld}") for tld in ("cz", "sk", "unknown")
+    ]
     assert 'LANGUAGE "Czech"' in (tmp_path / names[0]).read_text("utf-8")
     assert "LANGUAGE" not in (tmp_path / names[2]).read_text("utf-8"), "of a language that nobody knows"
     assert "g" in declared_in((tmp_path / names[0]).read_text("utf-8"))

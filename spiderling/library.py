@@ -18,22 +18,20 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import CODE, parse_size
 from spiderling.base.options import Options
 from spiderling.base.terminal import hint, with_progress
-from spiderling.corpus.segments import StoredDocument, parse_document
-from spiderling.export.deduplication import Deduplication, DedupTotals, Rule
-from spiderling.export.export import ExportPlan, export
-from spiderling.export.formats import ENCODERS, TEI_HEAD, TEI_TAIL, format_of
-from spiderling.export.sources import corpus_of
-from spiderling.languages import available, find_languages, load, to_recognise
+from spiderling.languages import codes_of, find_languages, load, to_recognise
 from spiderling.text import LanguageModels, Page, Paragraph
 from spiderling.text.page import kept_elements
 from spiderling.text.prevertical import render_attributes
 from spiderling.workers.process import Task, WorkerConfig, text_process
+
+if TYPE_CHECKING:  # what handles corpora takes as long to import as the text chain
+    from spiderling.export.deduplication import DedupTotals
 
 __all__ = ["Document", "Identified", "Paragraph", "dedup", "extract", "identify", "read"]
 
@@ -85,6 +83,9 @@ class Document:
         """
         if format_name == "markdown":
             return _markdown(self)
+        from spiderling.corpus.segments import StoredDocument
+        from spiderling.export.formats import ENCODERS, TEI_HEAD, TEI_TAIL
+
         name = _NAMES.get(format_name, format_name)
         if name not in ENCODERS:
             raise BadInput(f"{format_name} is no format; {hint(format_name, FORMATS)}")
@@ -119,8 +120,8 @@ def extract(
     Raises BadInput for an unknown language or kind, and for a file that cannot be read.
     """
     body, charset = _read(page)
-    found = _chain(lang, kinds)(Task(body, url or NO_URL, charset))
-    return document_of(found, url, _accepted(lang))
+    accepted, process = _chain(lang, kinds)
+    return document_of(process(Task(body, url or NO_URL, charset)), url, accepted)
 
 
 def document_of(page: Page, url: str, accepted: Sequence[str]) -> Document:
@@ -165,6 +166,9 @@ def read(name: str | PathLike[str]) -> Iterator[Document]:
     A crawl may be running: these are the documents that it has acknowledged.  Raises BadInput, JobdirError for a
     damaged crawl, and DamageError where a file cannot be read on.
     """
+    from spiderling.corpus.segments import parse_document
+    from spiderling.export.sources import corpus_of
+
     for stored in corpus_of([str(name)]).stored():
         attributes, texts, details = parse_document(stored)
         paragraphs = (
@@ -200,6 +204,11 @@ def dedup(
     *temp* where the directory ``OUT.work`` is made, and *warn* gets what is wrong with a source.  Returns totals, and
     how many documents were written.  Raises BadInput, and StorageError.
     """
+    from spiderling.export.deduplication import Deduplication, Rule
+    from spiderling.export.export import ExportPlan, export
+    from spiderling.export.formats import format_of
+    from spiderling.export.sources import corpus_of
+
     rule = Rule(window, threshold, unit, mark)
     out = Path(out)
     if out.exists():
@@ -224,10 +233,10 @@ def dedup(
 
 def config_of(lang: str, kinds: str) -> WorkerConfig:
     """What `extract` judges pages by, for a text worker; raises BadInput."""
-    accepted = _accepted(lang)
+    infos = find_languages(lang) if lang else []
+    accepted = [info.code for info in infos] or codes_of()
     options = replace(Options(), lang=",".join(accepted), paragraph_kinds=kinds)
-    recognised = to_recognise(find_languages(lang)) if lang else accepted
-    return WorkerConfig.from_options(options, accepted, tuple(recognised))
+    return WorkerConfig.from_options(options, accepted, tuple(to_recognise(infos) if infos else accepted))
 
 
 def _read(page: str | bytes | PathLike[str]) -> tuple[bytes, str | None]:
@@ -245,7 +254,7 @@ def _read(page: str | bytes | PathLike[str]) -> tuple[bytes, str | None]:
 @cache
 def _accepted(lang: str) -> tuple[str, ...]:
     """Codes of the languages that *lang* names; of all if it names none."""
-    return tuple(info.code for info in find_languages(lang)) if lang else tuple(available())
+    return tuple(info.code for info in find_languages(lang)) if lang else codes_of()
 
 
 @cache
@@ -254,9 +263,10 @@ def _models(codes: tuple[str, ...]) -> LanguageModels:
 
 
 @cache
-def _chain(lang: str, kinds: str) -> Callable[[Task], Page]:
-    """The text chain; its models are loaded once."""
-    return text_process(config_of(lang, kinds))
+def _chain(lang: str, kinds: str) -> tuple[Sequence[str], Callable[[Task], Page]]:
+    """The codes of the languages that are kept, and the text chain, whose models are loaded once."""
+    config = config_of(lang, kinds)
+    return config.options.accepted, text_process(config)
 
 
 def _markdown(document: Document) -> str:

@@ -5,6 +5,7 @@ from spiderling.languages.registry import (
     GROUPS,
     LanguageInfo,
     available,
+    codes_of,
     find_languages,
     load,
     only_as_group,
@@ -12,6 +13,6 @@ from spiderling.languages.registry import (
 )
 
 __all__ = [
-    "BIG_WEB_LANGUAGES", "GROUPS", "LanguageInfo", "available", "find_languages", "load", "only_as_group",
+    "BIG_WEB_LANGUAGES", "GROUPS", "LanguageInfo", "available", "codes_of", "find_languages", "load", "only_as_group",
     "to_recognise",
 ]  # fmt: skip

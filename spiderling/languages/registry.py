@@ -187,6 +187,11 @@ class LanguageInfo:
         return self.directory
 
 
+def codes_of(dirs: str = "") -> tuple[str, ...]:
+    """The codes of all languages with a model; *dirs* is SPIDERLING_MODELS."""
+    return tuple(_directories(dirs))
+
+
 def available(dirs: str = "") -> dict[str, LanguageInfo]:
     """Code -> language; *dirs* is SPIDERLING_MODELS.  Of several models with one code the first place counts."""
     return {code: _info(directory) for code, directory in _directories(dirs).items()}
@@ -348,4 +353,4 @@ def _stoplist(info: LanguageInfo, words: Mapping[str, int]) -> frozenset[str]:
         from spiderling.text.quality import stoplist_of
 
         return stoplist_of(words, info.tokens or sum(words.values()))
-    return frozenset(word.lower() for word in listed.split())
+    return frozenset(listed.lower().split())

@@ -35,11 +35,13 @@ _CYRILLIC_AE = 0x4D5
 """The Latin letter that many Ossetian texts have for the Cyrillic one, which counts as the same."""
 _FIRST_WIDE = 0x2E80  # first code point of ideographs, kana and syllables
 _WIDE_WEIGHT = 3  # latin letters that one of these stands for; chosen, near `_SCRIPTS` in boilerplate/rules.py
+_UNASSIGNED = 0x40000  # behind it are no letters and digits, but tags, selectors and private use (Unicode, Roadmaps)
 _ASCII_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)).lower() + bytes(128)
-_FIRST_OF_BLOCK = np.array([0, 0x41, 0x370, 0x400, 0x530, 0x590, 0x600, 0x700, 0x900, 0x1E00, 0x1F00, 0x2C00])
-"""First code point of each stretch of code points in one alphabet (Unicode, Blocks.txt)."""
-_ALPHABET = np.array([0, 1, 0, 2, 0, 0, 3, 0, 0, 1, 0, 0])
-"""Alphabet of each stretch: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none."""
+_ALPHABETS = np.zeros(0x2C00, np.intp)
+"""Alphabet of a code point, by its block: 1 Latin, 2 Cyrillic, 3 Arabic, 0 any other or none (Unicode, Blocks.txt)."""
+_ALPHABETS[0x41:0x370] = _ALPHABETS[0x1E00:0x1F00] = 1
+_ALPHABETS[0x400:0x530] = 2
+_ALPHABETS[0x600:0x700] = 3
 _WRITTEN_SHARE = 0.15  # share of a text's n-grams from which the language counts as written in their alphabet; chosen
 
 _KEPT_POWERS = 1 << 17  # longest text in characters whose powers of a base are kept, 2 MB; chosen: most are shorter
@@ -125,11 +127,15 @@ def letters_in_lower_case() -> Hashes:
 
 
 def code_points_of(pattern: re.Pattern[str]) -> npt.NDArray[np.bool_]:
-    """For each code point, whether *pattern*, which matches runs of one class of characters, matches it."""
+    """For each code point, whether *pattern*, which matches runs of one class of characters, matches it.
+
+    Those behind _UNASSIGNED count as this one: looking at all takes four times as long.
+    """
     every = _every_character()
     found = np.zeros(len(every), np.bool_)
-    for match in pattern.finditer(every):
+    for match in pattern.finditer(every, 0, _UNASSIGNED + 1):
         found[match.start() : match.end()] = True
+    found[_UNASSIGNED:] = found[_UNASSIGNED]
     return found
 
 
@@ -249,7 +255,7 @@ class NgramCounts:
     def _alphabets(self) -> tuple[dict[int, Places], Array]:
         """Size -> alphabet of each n-gram; and for each alphabet the factor of its counts."""
         parts = {size: _alphabets(grams) for size, (grams, _) in self.sizes.items()}
-        totals = np.zeros(int(_ALPHABET.max()) + 1)
+        totals = np.zeros(int(_ALPHABETS.max()) + 1)
         for size, (_, numbers) in self.sizes.items():
             totals += np.bincount(parts[size], numbers, len(totals))
         written = np.flatnonzero(totals[1:] >= _WRITTEN_SHARE * totals.sum()) + 1
@@ -277,7 +283,7 @@ def _alphabets(grams: Hashes) -> Places:
     first = grams[:, 0]
     if grams.shape[1] > 1:
         first = np.where(first == _SPACE, grams[:, 1], first)
-    found: Places = _ALPHABET[np.searchsorted(_FIRST_OF_BLOCK, first, "right") - 1]
+    found: Places = _ALPHABETS.take(first, mode="clip")
     return found
 
 

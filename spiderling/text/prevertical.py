@@ -68,18 +68,23 @@ def escape(text: str) -> str:
 
 _JOINERS = "\u200c\u200d"
 _LETTER = rf"(?:(?!{HAN_KANA.pattern})[^\W\d_]|[{MARKS}{_JOINERS}])"
-_TOKEN = re.compile(
-    rf"""
-      (?:https?://|www\.)[^\s<>"]{{1,2000}}(?<![.,;:!?)\]'’»“”])   # an address, without the sentence's signs behind it
-    | [\w.+-]{{1,64}}@\w[\w-]{{0,63}}(?:\.\w[\w-]{{0,63}}){{1,8}}  # of mail
-    | \d+(?:[.,:]\d+)*
-    | {_LETTER}(?:{_LETTER}|\d|_)*(?:['’\-‐‑·](?={_LETTER})(?:{_LETTER}|\d|_)+)*[\u0f0b\u0f0c]?
-    | (?P<han_kana>(?:{HAN_KANA.pattern}[{MARKS}]*)+)
-    | (?P<sign>[^\w\s])(?P=sign)*                                  # ... and --- are one
-    | \S
-    """,
-    re.VERBOSE,
-)
+
+
+@lru_cache(maxsize=1)
+def _token() -> re.Pattern[str]:
+    """What a token is; it takes long to compile, and only vertical files need it."""
+    return re.compile(
+        rf"""
+          (?:https?://|www\.)[^\s<>"]{{1,2000}}(?<![.,;:!?)\]'’»“”])  # an address, without the signs behind it
+        | [\w.+-]{{1,64}}@\w[\w-]{{0,63}}(?:\.\w[\w-]{{0,63}}){{1,8}}  # of mail
+        | \d+(?:[.,:]\d+)*
+        | {_LETTER}(?:{_LETTER}|\d|_)*(?:['’\-‐‑·](?={_LETTER})(?:{_LETTER}|\d|_)+)*[\u0f0b\u0f0c]?
+        | (?P<han_kana>(?:{HAN_KANA.pattern}[{MARKS}]*)+)
+        | (?P<sign>[^\w\s])(?P=sign)*                                  # ... and --- are one
+        | \S
+        """,
+        re.VERBOSE,
+    )
 
 
 _BRAHMIC = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Lao, Burmese and Khmer letters
@@ -101,7 +106,7 @@ def divider() -> Callable[[str], Iterable[str]] | None:
 
 
 def _words(match: re.Match[str]) -> Iterable[str]:
-    """The words of what matched _TOKEN."""
+    """The words of what matched `_token`."""
     text = match[0]
     if not match["han_kana"] and not _BRAHMIC.search(text):
         return (text,)
@@ -125,7 +130,7 @@ def tokens(text: str) -> Iterator[Token]:
     ["Don't", '(', 'e', '.', 'g', '.', '3.14', ')', '...']
     """
     end = -1
-    for match in _TOKEN.finditer(text):
+    for match in _token().finditer(text):
         glued = match.start() == end
         for word in _words(match):
             yield Token(word, glued)

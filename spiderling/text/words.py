@@ -22,7 +22,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
+from itertools import product, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,8 +148,8 @@ def _word_logs(model: LanguageModel, vocabulary: Sequence[str]) -> Array:
     """Log-probability of each word of *vocabulary*, in a text written in its alphabet."""
     listed = sum(count for word, count in model.words.items() if word < _BEHIND_LATIN)
     latin = model.tokens * listed / max(1, sum(model.words.values()))
-    counts = np.array([model.words.get(word, 0) for word in vocabulary], np.float32)
-    sizes = np.where([word < _BEHIND_LATIN for word in vocabulary], latin, model.tokens - latin)
+    counts = np.fromiter(map(model.words.get, vocabulary, repeat(0)), np.float32)
+    sizes = np.where(np.array(vocabulary) < _BEHIND_LATIN, latin, model.tokens - latin)
     logs: Array = np.log((counts + _SMOOTHING) / (sizes + _MORE_TOKENS)).astype(np.float32)
     return logs
 
@@ -165,14 +165,15 @@ class Sisters:
     spaced: bool  # whether words are written between spaces; else their characters are looked up
 
     @classmethod
-    def of(cls, columns: Sequence[int], models: Sequence[LanguageModel], spaced: bool) -> Sisters:
-        """The languages of *models*, which have these *columns*."""
+    def of(cls, columns: Sequence[int], spaced: bool, every: Sequence[LanguageModel]) -> Sisters:
+        """The languages that stand at *columns* of *every* model."""
+        models = [every[column] for column in columns]
         lists = [set(each.contrast).union(each.words if spaced else ()) for each in models]
         vocabulary = sorted(set().union(*lists))
         words = [each if spaced else replace(each, words={}, tokens=0) for each in models]
         logs = np.stack([_word_logs(each, vocabulary) for each in words], axis=1)
         weights = (logs - logs.mean(1, keepdims=True)).clip(-_MAX_NATS, _MAX_NATS)
-        has = np.array([[word in each.contrast for each in models] for word in vocabulary], np.float32)
+        has = np.array([list(map(each.contrast.__contains__, vocabulary)) for each in models], np.float32).T
         listed = has.any(1)
         contrast = _CONTRAST if spaced else _CHARACTER_CONTRAST
         weights[listed] = contrast * (has - has.mean(1, keepdims=True))[listed]
@@ -198,16 +199,16 @@ class Sisters:
         return (sums.reshape(number, width) + self.priors).astype(np.float32)
 
 
-def sisters_among(models: Sequence[LanguageModel]) -> tuple[Sisters, ...]:
-    """The sisters among *models* that are told apart by lists of words or, unspaced, of characters."""
-    found = []
+def families_among(models: Sequence[LanguageModel]) -> list[tuple[Sequence[int], bool]]:
+    """The places of sisters among *models*, and whether these are told apart by lists of words, or of characters."""
+    found: list[tuple[Sequence[int], bool]] = []
     for family, spaced in product(SISTERS, (True, False)):
         known = {model.code: place for place, model in enumerate(models) if model.spaced is spaced}
         columns = [known[code] for code in family if code in known and (models[known[code]].words or not spaced)]
         loaded = [models[column] for column in columns]
         if len(loaded) > 1 and any(model.words if spaced else model.contrast for model in loaded):
-            found.append(Sisters.of(columns, loaded, spaced))
-    return tuple(found)
+            found.append((columns, spaced))
+    return found
 
 
 NOT_MEASURED = 1.0  # share of unlisted words of a model whose word list tells nothing

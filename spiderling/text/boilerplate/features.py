@@ -296,8 +296,10 @@ def stretch_sums(rows: npt.NDArray[np.floating[Any]], first: Ints, last: Ints) -
 @lru_cache(maxsize=1)
 def classes() -> npt.NDArray[np.uint8]:
     """The class of each code point up to U+FFFF; all others count as U+FFFF."""
-    kinds = {"Lu": _UPPER, "Lt": _UPPER, "Nd": _DIGIT, "Zs": _SPACE}
-    table = np.array([kinds.get(unicodedata.category(chr(code)), _OTHER) for code in range(0x10000)], np.uint8)
+    categories = np.array(list(map(unicodedata.category, map(chr, range(0x10000)))))
+    table = np.full(len(categories), _OTHER, np.uint8)
+    for category, kind in {"Lu": _UPPER, "Lt": _UPPER, "Nd": _DIGIT, "Zs": _SPACE}.items():
+        table[categories == category] = kind
     for chars, kind in ((_STOPS, _STOP), (_COMMAS, _COMMA), (_SYMBOLS, _SYMBOL), (_CODES, _CODE)):
         table[[ord(char) for char in chars]] = kind
     for low, high in ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x3400, 0x9FFF)):

@@ -6,6 +6,7 @@
 # make lint    style and types
 # make test    all tests but the long ones, in three processes a core, since they mostly wait
 # make slow    those, the tests of properties with all their examples, and whole crawls on Scrapy's own engine
+# make docs    the documentation as a site, in build/site
 # make bench   the benchmark of whole crawls, with what it compares with
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
 # Needs Python >= 3.11 with venv, and make; nothing is installed outside of .venv.
@@ -20,7 +21,7 @@ JOBDIR ?= crawls/demo
 # else each process of the tests compiles the sources anew
 unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
-.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint bench models clean
+.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint docs bench models clean
 
 NATIVE := $(wildcard native/*.py native/*.toml native/src/spiderling_native/*.p*)
 
@@ -76,6 +77,15 @@ lint: setup-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# an environment of its own: nothing else needs these tools; the variable silences advice of theirs on Zensical
+docs: .venv/docs/installed
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet
+
+.venv/docs/installed: .venv/created docs/requirements.txt
+	$(BIN)/python -m venv .venv/docs
+	.venv/docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+	@touch $@
 
 bench: setup-bench
 	$(BIN)/python -m benchmarks.crawl

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spiderling.library import Document, Identified, Paragraph, dedup, extract, identify, read
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = ["Document", "Identified", "Paragraph", "dedup", "extract", "identify", "read"]
 
 

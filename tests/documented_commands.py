@@ -78,7 +78,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"\. .*/activate": NotRun("it alters the shell; the tests run the programs of the environment that they are in"),
     r"make (setup|native).*|pip install .*|\.ci/try-scrapy.*": NotRun("it installs packages from the network"),
     r"make test": NotRun("it runs these tests"),
-    r"make lint": NotRun("it judges the sources, as CI does"),
+    r"make (lint|docs)": NotRun("it judges the sources and the pages, as CI does"),
     r"make models|python -m benchmarks\..*|python -m simulator\.recrawl": (
         NotRun("it runs for many minutes, or needs data that are not in the checkout")
     ),

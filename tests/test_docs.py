@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import inspect
@@ -22,6 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
+from scrapy.settings import Settings
 
 from docs import architecture, throttle
 from spiderling import signals
@@ -63,6 +65,14 @@ MAX_RESULTS = 60
 
 
 # -- what is made: the lists between two comments of a page; the words around them are written by hand
+
+
+COMMANDS = sorted(
+    path.stem
+    for path in ROOT.glob("spiderling/commands/*.py")
+    if path.stem != "__init__" and (path.stem == "crawl" or not find_spec(f"scrapy.commands.{path.stem}"))
+)
+"""Those of our own."""
 
 
 def options_list() -> list[str]:
@@ -158,7 +168,43 @@ def results_list() -> list[str]:
     return [f"| {' | '.join(shown)} |", "|---" * len(shown) + "|", *(f"| {row} |" for row in rows)]
 
 
+class Recorder(argparse.ArgumentParser):
+    """A parser that notes a command's options; those that each command of Scrapy has are in a group, and left out."""
+
+    def __init__(self) -> None:
+        self.noted: list[argparse.Action] = []
+        super().__init__(add_help=False)
+
+    def add_argument(self, *flags, **keywords) -> argparse.Action:
+        self.noted.append(super().add_argument(*flags, **keywords))
+        return self.noted[-1]
+
+
+def commands_list() -> list[str]:
+    """What ``--help`` says of each command."""
+    lines = []
+    for name in COMMANDS:
+        command = importlib.import_module(f"spiderling.commands.{name}").Command()
+        command.settings = Settings()
+        parser = Recorder()
+        command.add_options(parser)
+        lines += ["", f"## scrapy {name}", "", "```text", f"scrapy {name} {command.syntax()}".strip(), "```"]
+        lines += ["", f"{as_markdown(command.long_desc())}."]
+        lines += [""] if parser.noted else []
+        for action in parser.noted:
+            value = action.metavar or "|".join(action.choices or [action.dest.upper()])
+            takes = "" if action.nargs == 0 else f" {value}"
+            lines.append(f"- `{', '.join(action.option_strings)}{takes}`: {as_markdown(action.help)}")
+    return lines
+
+
+def as_markdown(text: str) -> str:
+    """What argparse shows for a help, where stars and brackets mean nothing."""
+    return re.sub(r"[*<\[]", r"\\\g<0>", text.replace("%%", "%"))
+
+
 LISTS = {
+    "commands": commands_list,
     "options": options_list,
     "reasons": reasons_list,
     "status": status_list,
@@ -196,19 +242,6 @@ def test_results_are_few_complete_and_repeatable():
 
 def _texts() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("docs/**/*.md")))
-
-
-COMMANDS = sorted(
-    path.stem
-    for path in ROOT.glob("spiderling/commands/*.py")
-    if path.stem != "__init__" and (path.stem == "crawl" or not find_spec(f"scrapy.commands.{path.stem}"))
-)
-"""Those of our own."""
-
-
-def test_every_command_is_in_the_readme():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [command for command in COMMANDS if f"scrapy {command}" not in readme] == []
 
 
 def is_helpful(command: str) -> bool:

@@ -1,9 +1,6 @@
-"""Where seeds come from (``scrapy seeds``), and what they are worth (``scrapy seeds check``).
+"""Where seeds come from (``scrapy seeds``): files that services on the web give out.
 
-A source is a file that a service on the web gives out: a dump of Wikipedia, an index of Common Crawl.
-
-A crawl that begins with seeds of good yield has a good yield (R2 = .78; Schäfer, Barbaresi & Bildhauer 2014).  So
-`check` fetches each seed's page and puts it through the whole chain; its links are not followed.
+They are dumps of Wikipedia and indexes of Common Crawl.
 """
 
 from __future__ import annotations
@@ -11,27 +8,15 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import shutil
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from scrapy import signals
-from scrapy.http import Request
-from scrapy.settings import Settings
-
-from spiderling.base.errors import BadInput, SpiderlingError
-from spiderling.base.terminal import aligned_table, progress_bar
+from spiderling.base.errors import BadInput
+from spiderling.base.terminal import progress_bar
 from spiderling.base.urls import canonicalize, registrable_domain, top_level_domain
-from spiderling.cli.command import AskedSpider, run_spider
-from spiderling.crawl.crawl import Crawl
-from spiderling.engine.outcomes import DropPage
-from spiderling.items import PageItem
-from spiderling.languages.registry import Seed
-from spiderling.languages.seeds import read_seeds
-from spiderling.spiders.spiderling import SpiderlingSpider
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -203,142 +188,3 @@ class SeedFile:
         self._file.flush()
         self._heading = ""
         return True
-
-
-_MAX_HOSTS = 40  # rows of the table of hosts
-_NO_SOURCE = "no heading"
-_SEED = "seed"
-Result: TypeAlias = "dict[str, Any]"
-"""What came of a seed: its URL, why its page was kept or not, bytes downloaded and kept."""
-
-
-class CheckSpider(AskedSpider, SpiderlingSpider):
-    """Fetches each seed, notes in a file what became of its page, and shows how many came."""
-
-    name = "check"
-    is_whole = False  # whether nothing is left to be asked
-
-    def __init__(self, urls: Sequence[str], results: Path, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self._urls = urls
-        self._results = results
-        self._bar = progress_bar("seeds", len(urls))
-
-    async def start(self) -> AsyncIterator[Any]:
-        self.crawler.signals.connect(self.note, signals.item_scraped)
-        self.crawler.signals.connect(self.note, signals.item_dropped)
-        for url in self._urls:
-            yield Request(url, meta={_SEED: url})
-
-    def note(self, item: Any, exception: BaseException | None = None) -> None:
-        """Write what became of a page; *exception* has dropped it."""
-        if not isinstance(item, PageItem):
-            return
-        dropped = exception.reason.value if isinstance(exception, DropPage) else "dropped"
-        why = dropped if exception else "kept"
-        size = item.page.utf8_bytes if item.page is not None else len(item.response.body)
-        kept = item.kept_bytes if why == "kept" else 0
-        result = {"seed": item.response.meta.get(_SEED), "why": why, "bytes": size, "kept": kept}
-        with self._results.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
-        self._bar.update()
-
-    def closed(self, reason: str) -> None:
-        self._bar.close()
-        super().closed(reason)
-
-    def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        self.is_whole = crawl.frontier.is_finished
-
-
-def check(name: str, out: Path, settings: Settings, arguments: dict[str, str]) -> str:
-    """Check the seeds in the file *name*, and write the good ones to *out*; returns the tables.
-
-    State and results stand beside *out* until all seeds were fetched.  Raises SpiderlingError.
-    """
-    seeds = read_seeds(name)
-    state = Path(f"{out}.state")
-    results = Path(f"{out}.results")
-    try:
-        results.open("a").close()
-    except OSError as error:
-        raise BadInput(f"{out} cannot be written ({error.strerror}); name another file with -o.") from None
-    settings.setdict({"JOBDIR": str(state), "SPIDERLING_FOLLOW": "none"}, priority="cmdline")
-    try:
-        spider = run_spider(CheckSpider, settings, urls=[seed.url for seed in seeds], results=results, **arguments)
-    except SpiderlingError:
-        if not results.stat().st_size:
-            results.unlink()
-        raise
-    found = _read_results(results)
-    if not spider.is_whole:
-        return f"Stopped after {len(found)} of {len(seeds)} seeds; the same command goes on."
-    text = "\n".join(render(seeds, found, out))
-    shutil.rmtree(state, ignore_errors=True)
-    results.unlink()
-    return text
-
-
-def _read_results(path: Path) -> dict[str, Result]:
-    """Seed -> result; the better one of a seed that was fetched twice, before and after a kill."""
-    found: dict[str, Result] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            result = json.loads(line)
-        except ValueError:
-            continue  # the last line of a killed process
-        if result["seed"] not in found or result["why"] == "kept":
-            found[result["seed"]] = result
-    return found
-
-
-def render(seeds: list[Seed], found: dict[str, Result], out: Path) -> Iterator[str]:
-    """The tables by source and by host; writes the good seeds to *out*, those of the best hosts first."""
-    hosts = _yields("host", [(_host(seed.url), found.get(seed.url)) for seed in seeds])
-    place = {row["host"]: number for number, row in enumerate(hosts)}
-    ends = Counter(found[seed.url]["why"] if seed.url in found else "no page" for seed in seeds)
-    good = [seed for seed in seeds if found.get(seed.url, {}).get("why") == "kept"]
-    good.sort(key=lambda seed: place[_host(seed.url)])
-    _write(good, out)
-    yield from aligned_table(_yields("source", [(seed.heading or _NO_SOURCE, found.get(seed.url)) for seed in seeds]))
-    yield ""
-    yield from aligned_table(hosts[:_MAX_HOSTS])
-    if len(hosts) > _MAX_HOSTS:
-        yield f"... and {len(hosts) - _MAX_HOSTS} more"
-    yield ""
-    yield "ends: " + ", ".join(f"{why} {number}" for why, number in ends.most_common())
-    yield f"{len(good)} of {len(seeds)} seeds are good: {out}"
-
-
-def _yields(kind: str, results: Iterable[tuple[str, Result | None]]) -> list[dict[str, Any]]:
-    """A row for each group of *results*, by their names, the best first; without a result, a seed gave no page.
-
-    The rate is bytes of text kept / bytes downloaded, both in UTF-8.
-    """
-    groups: defaultdict[str, list[Result | None]] = defaultdict(list)
-    for name, result in results:
-        groups[name].append(result)
-    rows = []
-    for name, own in groups.items():
-        pages = [result for result in own if result is not None]
-        rate = sum(page["kept"] for page in pages) / max(1, sum(page["bytes"] for page in pages))
-        kept = sum(page["why"] == "kept" for page in pages)
-        rows.append({kind: name, "seeds": len(own), "pages": len(pages), "kept": kept, "rate": round(rate, 4)})
-    return sorted(rows, key=lambda row: (-row["rate"], row[kind]))
-
-
-def _write(seeds: list[Seed], out: Path) -> None:
-    """Write the *seeds*, each under the heading that it had, so that what was trusted stays so."""
-    lines = []
-    heading = ""
-    for seed in seeds:
-        if seed.heading != heading:
-            heading = seed.heading
-            lines.append(f"# {heading}\n")
-        lines.append(f"{seed.url}\n")
-    out.write_text("".join(lines), encoding="utf-8")
-
-
-def _host(url: str) -> str:
-    target = canonicalize(url)
-    return target.host if target else url

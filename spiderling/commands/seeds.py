@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import UsageError
 
 from spiderling import languages
-from spiderling.base.addresses import addresses_of
 from spiderling.base.errors import SpiderlingError
 from spiderling.base.option_values import parse_tlds
 from spiderling.base.options import Options
@@ -25,22 +24,21 @@ from spiderling.spiders.spiderling import SpiderlingSpider
 if TYPE_CHECKING:
     from spiderling.seeding import CaptureFilter
 
-_ACTIONS = ("wikipedia", "commoncrawl", "check")
+_ACTIONS = ("wikipedia", "commoncrawl")
 
 
 class Command(SpiderlingCommand):
     arguments = f"{'|'.join(_ACTIONS)} FILE... -a lang=LANG -o FILE"
-    summary = "Find seeds, and check what they give"
+    summary = "Find seeds"
     description = (
         "wikipedia DUMP...: what its articles link to. commoncrawl INDEX...: hosts that Common Crawl has met. "
-        "check FILE: fetch each seed as a crawl does, run the text chain, and write the good ones to -o in the order "
-        "of their yield; stopped, the same command goes on. docs/seeds.md has more. Example: "
+        "docs/seeds.md has more, also how to see what they give. Example: "
         "scrapy seeds wikipedia cswiki-latest-externallinks.sql.gz -a lang=cs -o seeds.txt"
     )
 
     options = (
         spider_arguments("lang=CODES, tlds=cz,sk"),
-        option("-o", dest="output", metavar="FILE", help="seeds are added to this file (check: it is written)"),
+        option("-o", dest="output", metavar="FILE", help="seeds are added to this file"),
         option("--per-host", type=int, default=20, metavar="N", help="most seeds of one host (default 20)"),
         option("--homes", action="store_true", help="the home page of each host, not the pages that are linked to"),
     )
@@ -58,12 +56,6 @@ class Command(SpiderlingCommand):
         from spiderling import seeding
 
         out = Path(opts.output)
-        if action == "check":
-            if len(names) != 1:
-                raise UsageError("name one file of seeds: scrapy seeds check seeds.txt -a lang=cs -o good.txt")
-            addresses_of(options, is_offline=False)
-            yield from seeding.check(names[0], out, self.given_settings, arguments).splitlines()
-            return
         by_index = partial(seeding.read_index, wanted=_filter_of(infos, options))
         read = seeding.read_dump if action == "wikipedia" else by_index
         with closing(seeding.SeedFile(out, opts.per_host, opts.homes)) as output:

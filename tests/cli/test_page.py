@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+import socket
 
 import made_documents as made
 import pytest
-from conftest import NETWORK, document, flags, paragraphs, scrapy
+from conftest import DEFAULTS, NETWORK, document, flags, paragraphs, scrapy
 
 from spiderling.base.reasons import Reason
 from webs.web import WebResponse, html, plain, redirect
@@ -120,6 +122,20 @@ def test_without_a_network_it_says_what_to_check():
     assert ended.refusal == (
         "http://a.test/ gave no page: no such name is known, or nothing answers; check the address and the network."
     )
+
+
+def test_a_server_that_never_answers_is_named_in_a_project_without_the_add_on(tmp_path, monkeypatch):
+    """It asked as stock Scrapy does there, for longer and without a word."""
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = own\n")
+    (tmp_path / "own.py").write_text("COMMANDS_MODULE = 'spiderling.commands'\n")
+    constants = {"spiderling.engine.download_handler.FIRST_BYTE_TIMEOUT_S": 0.5}
+    monkeypatch.setenv("CONSTANTS", json.dumps(constants))
+    with socket.create_server(("127.84.13.99", 0)) as silent:
+        port = silent.getsockname()[1]
+        limits = {"OFFLINE_WAIT_S": 1, "HOSTS": "silent.test=127.84.13.99", "PORTS": "all"}
+        given = flags(DEFAULTS | {f"SPIDERLING_{name}": value for name, value in limits.items()})
+        ended = show(f"https://silent.test:{port}", *given, cwd=tmp_path)
+    assert ended.log.startswith(f"The network seems to be away: 1 of 1 hosts fail: timeout (silent.test:{port})")
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def _line(name: str, value: object) -> str:
 
 
 _MAX_NAMED = 25  # rows of a table whose length depends on the crawl; chosen
-_TIMES = ("time", "since", "again", "due")  # fields that are moments, in seconds since 1970
+_TIMES = ("time", "since", "until", "again")  # fields that are moments, in seconds since 1970
 _TITLES = {
     "shards": "Shards",
     "ends": "How URLs ended",

@@ -7,6 +7,7 @@ shards has the sums over them; what is no sum says how it is joined.
 from __future__ import annotations
 
 import heapq
+import math
 import re
 import time
 from collections import Counter
@@ -21,7 +22,7 @@ from typing import Any
 from spiderling.archives.sources import UNREAD_KEY
 from spiderling.base.errors import BadInput, StorageError
 from spiderling.base.files import open_regular
-from spiderling.base.option_values import parse_recrawl, parse_recrawl_requests
+from spiderling.base.option_values import parse_recrawl
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import hint
 from spiderling.base.urls import canonicalize
@@ -83,12 +84,10 @@ OPT_OUTS = frozenset(
 _AT_REST = frozenset((HostState.EXHAUSTED.value, *(state.value for state in CLOSED_STATES)))
 
 
-def status_of(
-    crawl: AnyCrawl, running: Running | None = None, now: float | None = None, large: Iterable[str] | None = None
-) -> Status:
+def status_of(crawl: AnyCrawl, running: Running | None = None, large: Iterable[str] | None = None) -> Status:
     """The status of *crawl*, with the counters of *running* if it, or a shard of it, runs in this process.
 
-    *now*: the clock's by default.  *large*: those fields of `LARGE` that it has, all by default.
+    *large*: those fields of `LARGE` that it has, all by default.
     """
     _let_count(crawl, running)
     counts = crawl.counts
@@ -98,7 +97,7 @@ def status_of(
     budgets = _budgets(crawl, running, totals, lately if lately.pages_per_s else rates(totals, {}))
     ends = _ends(counts_under("end", counts))
     shards = [_shard(part) for part in crawl.parts if part.shard is not None]
-    revisits = revisits_of(crawl, now)
+    revisits = revisits_of(crawl)
     return Status(
         program=read_note(crawl.meta, "version", ""),
         directory=str(crawl.directory),
@@ -107,7 +106,7 @@ def status_of(
         lang=crawl.options.lang,
         strategy=crawl.options.strategy,
         text_steps=read_note(crawl.meta, "text_steps", ""),
-        made=time.time() if now is None else now,
+        made=time.time(),
         created=float(read_note(crawl.meta, "created", 0.0)),
         totals=_public_totals(totals),
         urls=_urls(counts, running.in_transit if running else 0),
@@ -143,7 +142,7 @@ def hosts_at_work(hosts: Mapping[str, int]) -> int:
 def _has_work(crawl: AnyCrawl, shards: Iterable[ShardStatus], revisits: Revisits | None) -> bool:
     """Whether there are URLs, archives, messages or revisits yet."""
     waits = crawl.counts["waiting"] or read_note(crawl.meta, UNREAD_KEY, 0) or any(shard.messages for shard in shards)
-    return bool(waits) or (revisits is not None and revisits.due is not None)
+    return bool(waits) or (revisits is not None and (revisits.until is None or time.time() < revisits.until))
 
 
 def _let_count(crawl: AnyCrawl, running: Running | None) -> None:
@@ -324,52 +323,27 @@ def _columns(rows: list[HistoryRow]) -> dict[str, list[float]]:
     return {column: [getattr(row, column) for row in chosen] for column in CURVES}
 
 
-def revisits_of(crawl: AnyCrawl, now: float | None = None) -> Revisits | None:
-    """The revisits of *crawl*, of shards the sums, *now*, by default the clock's time; None: there is no recrawl."""
-    now = time.time() if now is None else now
-    parts = [found for part in crawl.parts if (found := _part(part, now)) is not None]
-    if not parts:
-        return None
-    began, days, recrawled, a_day, today, due = zip(*parts, strict=True)
+def revisits_of(crawl: AnyCrawl) -> Revisits | None:
+    """The revisits of *crawl*, of shards the sums; None: there is no recrawl."""
+    notes = [read_note(part.meta, "recrawl", dict[str, Any]()) for part in crawl.parts]
+    begun = [note for note in notes if note.get("began") is not None]
     totals = counts_under("total", crawl.counts)
-    revisits = totals["revisits"]
+    length_days = parse_recrawl(crawl.options.recrawl)
+    if not begun or not (length_days or totals["revisits"]):
+        return None
+    since = min(note["began"] for note in begun)
     return Revisits(
-        since=min(began),
-        days=max(days),
-        recrawled=sum(recrawled),
-        revisits=revisits,
-        per_day=round(revisits / max(days), 2),
+        since=since,
+        until=None if math.isinf(length_days) else since + length_days * policy.DAY_S,
+        recrawled=sum(note.get("recrawled", 0) for note in begun),
+        revisits=totals["revisits"],
         unchanged=totals["revisits_304"],
         new=totals["revisits_new"],
         words=totals["revisit_words"],
         links=totals["revisit_links"],
-        useless=round(1 - totals["revisits_new"] / revisits, 4) if revisits else 0.0,
         gone=totals["revisits_gone"],
         opted_out=totals["revisits_opted_out"],
-        today=sum(today),
-        budget=round(sum(a_day), 2),
-        due=min((each for each in due if each is not None), default=None),
     )
-
-
-def _part(crawl: Inspection, now: float) -> tuple[float, int, int, float, int, float | None] | None:
-    """When the recrawl of *crawl* began, its days, its pages, revisits a day and of this day, and when one is due."""
-    options = crawl.options
-    said = read_note(crawl.meta, "recrawl", dict[str, Any]())
-    began = said.get("began")
-    length_days = parse_recrawl(options.recrawl)
-    if began is None or not (length_days or crawl.counts["total/revisits"]):
-        return None
-    number, revisits_before = said.get("day", (0, 0))
-    totals = counts_under("total", crawl.counts)
-    today = totals["revisits"] - revisits_before
-    recrawled = said.get("recrawled", 0)
-    requests = parse_recrawl_requests(options.recrawl_requests)
-    a_day = requests if requests >= 1 else requests * recrawled
-    # as Recrawl.room allows them: the n-th revisit of the recrawl at n - 1/2 of the time of a revisit
-    due_days = (int(a_day * number + 0.5) + today + 0.5) / a_day if a_day else length_days
-    due = max(now, began + due_days * policy.DAY_S) if due_days < length_days else None
-    return began, number + 1, recrawled, a_day, today, due
 
 
 PAGE = 100  # hosts on a page of the list; chosen

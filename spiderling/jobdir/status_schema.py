@@ -121,20 +121,15 @@ class Revisits:
     """What the revisits of known pages have come to (docs/recrawl.md), as of its last checkpoint."""
 
     since: float  # When the recrawl began.
-    days: int  # Its days, with the one that goes on.
+    until: float | None  # When it is over; null: it has no end.
     recrawled: int  # Pages, hubs, sitemaps and feeds that are revisited.
     revisits: int
-    per_day: float  # Mean of all days.
     unchanged: int  # Answers of 304.
     new: int  # Revisits that found new text or links.
     words: int  # In the new text.
     links: int  # That nobody had found before.
-    useless: float  # Share of the revisits that found nothing new.
     gone: int  # Pages of the crawl that are gone: ``scrapy inspect JOBDIR gone`` lists those that were kept.
     opted_out: int  # Pages that have opted out since; listed in the same way.
-    today: int  # Revisits of the day that goes on.
-    budget: float  # Revisits that SPIDERLING_RECRAWL_REQUESTS allows in a day.
-    due: float | None  # When the budget allows the next revisit, if one is worth it; null: the recrawl is over or off.
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,11 +164,10 @@ function show(status) {
 
 function revisits(one) {
   return [
-    ["recrawled", number(one.recrawled)], ["revisits", `${number(one.revisits)}, ${number(one.per_day)} a day`],
-    ["of this day's budget", `${number(one.today)} of ${number(one.budget)}`],
-    ["next revisit", one.due === null ? "none" : day(one.due)], ["unchanged (304)", number(one.unchanged)],
+    ["recrawled", number(one.recrawled)], ["since", day(one.since)], ["until", one.until === null ? "it is stopped" : day(one.until)],
+    ["revisits", number(one.revisits)], ["unchanged (304)", number(one.unchanged)],
     ["with something new", `${number(one.new)}: ${number(one.words)} words, ${number(one.links)} links`],
-    ["useless", `${number(100 * one.useless)} %`], ["gone", number(one.gone)], ["opted out", number(one.opted_out)],
+    ["gone", number(one.gone)], ["opted out", number(one.opted_out)],
   ];
 }
 

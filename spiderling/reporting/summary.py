@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from spiderling.base.errors import StorageError
@@ -60,8 +61,9 @@ def summary(crawl: Crawl, reason: str) -> str:
     """The crawl so far, as a table a person can read."""
     states = {state.value: number for state, number in crawl.frontier.host_states.hosts_by_state().items()}
     counts = crawl.frontier.ledger.counts()
+    totals = crawl.frontier.ledger.totals
     balance = crawl.frontier.ledger.balance
-    errors = counts.get("total/internal_errors", 0)
+    errors = totals["internal_errors"]
     is_lost = _is_lost(crawl)
     has_corpus = crawl.checkpoint.lengths and not is_lost
     rows = summary_rows(counts, states) | {
@@ -70,7 +72,7 @@ def summary(crawl: Crawl, reason: str) -> str:
         else f"{errors:,} of Spiderling's own ended URLs or site files; "
         f"{crawl.jobdir.log} has each, please report them",
         "remembers": _remembered(crawl),
-        "recrawl": _revisits(crawl),
+        "recrawl": named_counts(Counter({name: n for name, n in totals.items() if name.startswith("revisit") and n})),
         "archives": crawl.archives.standing() if crawl.archives is not None else "",
         "refused": named_counts(counts_under("mention", counts)),
         "balance": f"{balance.discovered:,} discovered = {balance.ended:,} ends + {balance.waiting:,} waiting + "
@@ -81,20 +83,6 @@ def summary(crawl: Crawl, reason: str) -> str:
     }
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
     return f"The crawl in {crawl.jobdir.path.resolve()} {_standing(crawl, reason)}{_hint(crawl)}\n{table}"
-
-
-def _revisits(crawl: Crawl) -> str:
-    """What the recrawl did; '' for a crawl that had none."""
-    totals = crawl.frontier.ledger.totals
-    if not (totals["revisits"] or crawl.frontier.recrawl.is_on):
-        return ""
-    if not totals["revisits"]:
-        return "no revisit yet"
-    return (
-        f"{totals['revisits']:,} revisits, {totals['revisits_304']:,} unchanged (304), {totals['revisits_new']:,} with "
-        f"something new ({totals['revisit_words']:,} words, {totals['revisit_links']:,} links), "
-        f"{totals['revisits_gone']:,} pages gone, {totals['revisits_opted_out']:,} opted out"
-    )
 
 
 def _all_shards(crawl: Crawl) -> str:

@@ -15,7 +15,6 @@ import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, page, scrapy, serving
 
 from spiderling.base.options import Options
-from spiderling.base.reasons import Reason
 from spiderling.languages import GROUPS, available
 from webs.web import FixedWeb, html
 
@@ -125,7 +124,6 @@ def test_an_extra_that_is_missing_is_named_before_the_work_begins(extra, argumen
 LISTED = {
     "languages": ("  ", {"code", *available(), *GROUPS}),  # the head of the table, too
     "options": ("", {f"SPIDERLING_{name.upper()}" for name in Options.__dataclass_fields__}),
-    "reasons": ("  ", {reason.value for reason in Reason}),
 }
 """Command -> indent of the lines that begin with a name, and the names."""
 
@@ -144,12 +142,11 @@ def test_all_are_listed(command):
         (("languages", "cz"), ["cs"]),
         (("options", "crawl-delay"), []),
         (("options", "delay_factor"), ["SPIDERLING_DELAY_FACTOR"]),
-        (("reasons", "flood"), ["bad-http"]),
     ],
 )
 def test_a_word_narrows_a_list(arguments, found):
     ended = scrapy(*arguments)
-    names = {"sr", "hsb", "hbs", "cs", "bad-http", "SPIDERLING_DELAY_FACTOR"}
+    names = {"sr", "hsb", "hbs", "cs", "SPIDERLING_DELAY_FACTOR"}
     assert [word for line in ended.out.splitlines() for word in line.split()[:1] if word in names] == found
     assert ended.code == (0 if found else 1)
     if not found:

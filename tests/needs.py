@@ -137,7 +137,10 @@ NEEDS = {
     "zstd": program("zstd"),
     "compiled steps": Need(has_compiled_steps, "make native", ("cc", "gcc", "clang"), "python3-dev"),
     # packages of Python
+    "conllu": module("conllu"),
+    "datatrove": module("datatrove"),
     "duckdb": module("duckdb"),
+    "nbclient": module("nbclient"),
     "pypdfium2": module("pypdfium2"),
     "scrapyd": module("scrapyd"),
     "setuptools": module("setuptools", "77"),

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-import conllu
 import pytest
 from conftest import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
+from needs import needs
 
 from spiderling.base.errors import BadInput
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export import formats
 from spiderling.text.prevertical import render, render_attributes
+
+pytestmark = needs("conllu")
 
 ATTRIBUTES = {
     "id": "00000000000000a1",
@@ -32,8 +34,14 @@ PARAGRAPHS = [
 TEXT = render(ATTRIBUTES, PARAGRAPHS)
 
 
-def read(document: str, annotate: formats.Annotate | None = None) -> list[conllu.TokenList]:
-    return conllu.parse(formats.conllu(StoredDocument({}, document), annotate))
+def parsed(text: str) -> list:
+    import conllu
+
+    return conllu.parse(text)
+
+
+def read(document: str, annotate: formats.Annotate | None = None) -> list:
+    return parsed(formats.conllu(StoredDocument({}, document), annotate))
 
 
 def test_a_public_parser_reads_tokens_spaces_and_where_they_stand():
@@ -170,7 +178,7 @@ def test_the_command_writes_it_with_a_function_of_the_directory(corpus, tmp_path
     out = tmp_path / "c.conllu.gz"
     ended = scrapy("export", str(corpus), "-o", str(out), "--annotator", "mine_of_test:tag", cwd=tmp_path)
     assert ended.code == 0, ended.log
-    found = conllu.parse(gzip.decompress(out.read_bytes()).decode())
+    found = parsed(gzip.decompress(out.read_bytes()).decode())
     assert [(token["form"], token["upos"]) for sentence in found for token in sentence] == [
         ("Vlk", "CS"),
         ("It's", "EN"),

@@ -322,7 +322,10 @@ def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
         settings = 'ITEM_PIPELINES = {"foreign.spiders.Pipeline": 450}\n'
         foreign = project(tmp_path, f"HOSTS = {EXIT_HOSTS}{EXITS}", settings)
         crawl = Crawl(tmp_path / "job", server, foreign, "foreign", LANG="cs")
-        result = crawl.run(lang="", FEEDS=to_feed(tmp_path / "items.jsonl"))
+        feeds = json.loads(to_feed(tmp_path / "items.jsonl"))
+        for name, kind in (("pages", "spiderling.items.PageItem"), ("own", "builtins.dict")):
+            feeds[str(tmp_path / f"{name}.jsonl")] = {"format": "jsonlines", "item_classes": [kind]}
+        result = crawl.run(lang="", FEEDS=json.dumps(feeds))
         asked = Counter((entry.host, entry.path) for entry in server.log_entries)
     assert result.code == 0
     assert asked == {(host, path): 1 for host in sites for path in ("/robots.txt", "/", "/next")}
@@ -337,6 +340,8 @@ def test_each_of_the_five_exits_ends_its_url_and_releases_the_host(tmp_path):
     }
     assert len(crawl.documents()) == 6
     assert [item["failed"] for item in feed(tmp_path / "items.jsonl") if "failed" in item] == ["http://gone.test/"]
+    assert feed(tmp_path / "own.jsonl") == [{"failed": "http://gone.test/"}]
+    assert [set(item) >= {"url", "lang", "text"} for item in feed(tmp_path / "pages.jsonl")] == 6 * [True]
     for host, record in state.hosts.items():
         assert record["state"] == "exhausted" and record["pages"] == 2, host
     for name in EXIT_HOSTS[:-1]:

@@ -77,6 +77,7 @@ def test_a_document_without_text_leaves_nothing_that_is_no_sentence():
         ["In 2020.", "The end (yes.)", 'And "so."', "He said."],
         ["He paid $3.14, e.g. to www.a.cz, on 1. 2. 2024."],
         ["Next?!", "Really... yes."],
+        ["He came (late).", "(Very late!)", 'Was it "so"?', "Yes."],
         ["Wait…", "„Was?“", "»Ja!«", "‘No.’", "Ende"],
         ["यह घर है।", "वह गया॥"],
         ["هل هذا بيت؟", "نعم."],
@@ -101,6 +102,14 @@ def test_any_text_stands_in_its_tokens(text):
     for sentence in found:
         spaced = "".join(token["form"] + ("" if token["misc"] else " ") for token in sentence)
         assert spaced.strip() == sentence.metadata["text"]
+
+
+@pytest.mark.parametrize("unit", [".", ".)", '."', "”", "。", "!“", "a.", "A. "])
+def test_signs_without_end_take_no_time_without_end(unit):
+    """A search from each sign to the end of the run would go over 10^10 characters."""
+    said = formats.conllu(StoredDocument({}, render({}, [(200_000 // len(unit) * unit, "")])))
+    forms = [line.split("\t")[1] for line in said.split("\n") if "\t" in line]
+    assert "".join(forms) == 200_000 // len(unit) * unit.strip()
 
 
 # -- annotators

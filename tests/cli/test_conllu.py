@@ -56,6 +56,8 @@ def test_a_public_parser_reads_tokens_spaces_and_where_they_stand():
     assert [sentence.metadata.get("newpar id", "") for sentence in found] == [
         f"{name}-p1", "", f"{name}-p3", f"{name}-p4",
     ]  # fmt: skip
+    assert formats.conllu(StoredDocument({}, TEXT)).count("# newpar") == 3, "none of the empty paragraph"
+    assert [sentence[-1]["misc"] for sentence in found] == [None] * 4
     first, *others = found
     assert {key: value for key, value in first.metadata.items() if key.startswith(("newdoc", "meta"))} == {
         "newdoc id": name, "meta::url": ATTRIBUTES["url"], "meta::lang": "cs", "meta::title": "a b",
@@ -92,6 +94,7 @@ def test_sentences_end_where_their_readers_end_them(sentences):
 def test_sentences_without_spaces_between_them():
     found = read(render({}, [("我们今天去。走吗？！“好。”他说", "")]))
     assert [sentence.metadata["text"] for sentence in found] == ["我们今天去。", "走吗？！", "“好。”", "他说"]
+    assert [sentence[-1]["misc"] for sentence in found] == [*3 * [{"SpaceAfter": "No"}], None]
 
 
 @given(st.text(max_size=80))

@@ -7,6 +7,7 @@
 # make test    all tests but the long ones, in three processes a core, since they mostly wait
 # make slow    those, the tests of properties with all their examples, and whole crawls on Scrapy's own engine
 # make docs    the documentation as a site, in build/site
+# make release  wheels and source distributions in build/release/dist, each installed and tried (PYTHONS='python3.12 ...')
 # make bench   the benchmark of whole crawls, with what it compares with
 # make models  the bundled language models, from the texts in ../shared/data (or TEXTS=DIR, SEEDS=FILE)
 # Needs Python >= 3.11 with venv, and make; nothing is installed outside of .venv.
@@ -21,7 +22,7 @@ JOBDIR ?= crawls/demo
 # else each process of the tests compiles the sources anew
 unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
-.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint docs bench models clean
+.PHONY: setup native setup-test setup-bench demo cluster-demo test slow lint docs release bench models clean
 
 NATIVE := $(wildcard native/*.py native/*.toml native/src/spiderling_native/*.p*)
 
@@ -78,13 +79,16 @@ lint: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# an environment of its own: nothing else needs these tools; the variable silences advice of theirs on Zensical
+# tools of environments of their own, since nothing else needs them; the variable silences advice on Zensical
 docs: .venv/docs/installed
 	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet
 
-.venv/docs/installed: .venv/created docs/requirements.txt
-	$(BIN)/python -m venv .venv/docs
-	.venv/docs/bin/python -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt
+release: .venv/release/installed
+	.venv/release/bin/python -m release $(PYTHONS)
+
+.venv/%/installed: %/requirements.txt .venv/created
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 bench: setup-bench

@@ -79,6 +79,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"make (setup|native).*|pip install .*|\.ci/try-scrapy.*": NotRun("it installs packages from the network"),
     r"make test": NotRun("it runs these tests"),
     r"make (lint|docs)": NotRun("it judges the sources and the pages, as CI does"),
+    r"make release": NotRun("it builds for many minutes, with packages from the network"),
     r"make models|python -m benchmarks\..*|python -m simulator\.recrawl": (
         NotRun("it runs for many minutes, or needs data that are not in the checkout")
     ),

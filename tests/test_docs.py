@@ -292,7 +292,10 @@ def test_options_named_in_the_documents_and_benchmarks_exist():
     assert set(re.findall(rf"{PREFIX}[A-Z_]*[A-Z]", _texts() + scripts)) - known == set()
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-test.txt"])
+REQUIREMENTS = ["requirements.txt", "requirements-test.txt", "docs/requirements.txt", "release/requirements.txt"]
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
 def test_every_requirement_has_its_reason(name):
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.strip() and not re.search(r"#\s*\w", line)] == []

@@ -66,7 +66,7 @@ class Choice(NamedTuple):
     """Which steps run, and why."""
 
     steps: Steps
-    words: str  # for a person: "compiled (spiderling-native 0.1)", or "Python" and the reason
+    words: str  # for a person: "compiled (spiderling-native 1.0.0)", or "Python" and the reason
 
 
 def choose(option: str = AUTO) -> Choice:
@@ -85,7 +85,7 @@ def _compiled() -> Choice:
     except ModuleNotFoundError as error:
         if error.name != "spiderling_native":
             return Choice(PYTHON, f"Python: spiderling-native cannot be loaded ({error})")
-        return Choice(PYTHON, f"Python: spiderling-native is not installed; {_BUILD}")
+        return Choice(PYTHON, f"Python: spiderling-native is not installed; {_BUILD}, and a release has its wheel")
     except ImportError as error:  # another lxml or another Python than it was built for
         return Choice(PYTHON, f"Python: spiderling-native cannot be loaded ({error}); {_BUILD} anew")
     if getattr(spiderling_native, "INTERFACE", None) != INTERFACE:

@@ -30,7 +30,7 @@ __all__ = [
     "WordKinds",
     "__version__",
 ]
-__version__ = "0.1"
+__version__ = "1.0.0"
 INTERFACE = 5
 """That of spiderling/text/steps.py with which these steps run; raised together with it."""
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
+from xml.sax import saxutils
 
 from spiderling.base.errors import BadInput, DamageError, StorageError
 from spiderling.base.files import frame_packer, saving, sync_directory, zstd
@@ -199,7 +200,6 @@ def refuse_lost(path: Path, length: int) -> int:
 
 
 _ATTRIBUTE = re.compile(r' ([\w:.-]+)="([^"]*)"')
-_ENTITIES = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&amp;": "&"}
 
 
 class CorpusDocument(NamedTuple):
@@ -310,4 +310,4 @@ def attributes_of(tag: str) -> dict[str, str]:
 
 def unescape(text: str) -> str:
     """The inverse of `escape` (text/prevertical.py)."""
-    return re.sub("&(?:lt|gt|quot|amp);", lambda match: _ENTITIES[match[0]], text) if "&" in text else text
+    return saxutils.unescape(text, {"&quot;": '"'}) if "&" in text else text

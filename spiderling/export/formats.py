@@ -15,6 +15,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
@@ -150,8 +151,7 @@ TEI_TAIL = "</teiCorpus>\n"
 _PLACED = {"id", "url", "host", "title", "lang", "langs", "crawl_date", "published", "modified", "words", "licence"}
 """Attributes that have an element of their own."""
 _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
-_DATE = re.compile(r"(?P<year>\d{4})(?P<month>-\d\d)?(?P<day>(?<=-\d\d)-\d\d)?(?P<time>(?<=-\d\d-\d\d)T.+)?")
-_TIME = re.compile(r"T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?")
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?)?)?)?")
 _IPV6 = re.compile(r"^(\w+://)%5B([0-9A-Fa-f:.]+)%5D")
 _NO_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
@@ -208,14 +208,10 @@ def _dates(attributes: Mapping[str, str]) -> str:
 
 def _when(date: str) -> str:
     """*date* as an attribute, if it is a year, month, day or time by the rules of XML Schema."""
-    match = _DATE.fullmatch(date)
-    if match is None or (match["time"] and not _TIME.fullmatch(match["time"])):
-        return ""
-    try:
-        datetime.fromisoformat(f"{match['year']}{match['month'] or '-01'}{match['day'] or '-01'}")
-    except ValueError:
-        return ""
-    return f' when="{date}"'
+    with suppress(ValueError):
+        datetime.fromisoformat(date if len(date) > 7 else f"{date}-01-01"[:10])
+        return f' when="{date}"' if _DATE.fullmatch(date) else ""
+    return ""
 
 
 def _languages(attributes: Mapping[str, str]) -> str:

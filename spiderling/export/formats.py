@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
+from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
@@ -29,7 +30,7 @@ from spiderling.base.files import frame_packer, part_of
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
 from spiderling.languages import available
-from spiderling.text.prevertical import Token, escape, render_attributes, tokens
+from spiderling.text.prevertical import escape, render_attributes, tokens
 from spiderling.text.quality import END, FOLLOWING, FULL_STOP, SIGNS
 
 FRAME_CHARS = 1_000_000  # characters of a frame; chosen
@@ -269,10 +270,14 @@ def _vertical(document: StoredDocument) -> str:
 
 Annotate = Callable[[str, str], str]
 """From the text of a paragraph and the code of its language, '' if that is not known, to its sentences in CoNLL-U."""
-_SIGNS = SIGNS[END] + SIGNS[FULL_STOP]
-_CLOSING = SIGNS[FOLLOWING].strip() + _SIGNS + "」』》】）"
-"""Signs that belong to the sentence before them if no space is between; so do _QUOTES where words have spaces."""
-_QUOTES = "“‘«"  # they open in English and Chinese, and close in Czech and German
+_CLOSING = re.escape(SIGNS[FOLLOWING].strip() + "」』》】）")
+_QUOTES = _CLOSING + "“‘«»"  # in languages with spaces, where a quote behind a sign closes
+_END = re.compile(
+    rf"[{SIGNS[FULL_STOP]}][{_CLOSING}{SIGNS[END]}{SIGNS[FULL_STOP]}]*\s*"
+    rf"|(?<![{_QUOTES}{SIGNS[END]}])(?:(?<!\b\w)(?<!\b\d\d)|(?!\.\s))"  # but "J. Novák", "5. Mai"
+    rf"(?=[{_QUOTES}]*[{SIGNS[END]}])[{_QUOTES}{SIGNS[END]}]++\s+"
+)
+"""What ends a sentence: signs of text/quality.py with quotes and brackets at them; each run of these is read once."""
 _ROW = re.compile(r"\d+([-.]\d+)?(\t[^\t]+){9}")
 _NOT_SAID = 7 * "\t_"  # the columns from the lemma on, but for the last one
 
@@ -312,40 +317,19 @@ def _annotated(annotate: Annotate, text: str, language: str) -> str:
 
 
 def _plain(text: str, _language: str) -> str:
+    """Sentences end at _END, if no small letter follows; tokens are those of vertical files."""
+    ends = [match.end() for match in _END.finditer(text) if not text[match.end() :][:1].islower()]
     sentences = []
-    for sentence in _sentences(text):
-        words = "".join(word + ("" if is_glued else " ") for word, is_glued in sentence)
-        rows = [
-            f"{number}\t{word}{_NOT_SAID}\t{'SpaceAfter=No' if is_glued else '_'}"
-            for number, (word, is_glued) in enumerate(sentence, 1)
-        ]
-        sentences.append("\n".join([f"# text = {words.rstrip()}", *rows]))
-    return "\n\n".join(sentences)
-
-
-def _sentences(text: str) -> Iterator[list[tuple[str, bool]]]:
-    """The sentences of a paragraph: tokens, each with whether the next one follows without a space.
-
-    One ends behind a FULL_STOP, and behind an END (text/quality.py) that a space and no small letter follow; but not
-    behind the dot of an initial or of a number of two digits, as in "J. Novák" and "5. Mai".
-    """
-    sentence: list[tuple[str, bool]] = []
-    sign = ""  # what may have ended the sentence
-    found = list(tokens(text))
-    for token, after in zip(found, [*found[1:], Token("", glued=False)], strict=False):
-        if not (sign and token.glued and (token.text[0] in _CLOSING or (sign in SIGNS[END] and token.text in _QUOTES))):
-            before = sentence[-1][0] if sentence and token.glued else ""
-            is_short = len(before) == 1 or (len(before) == 2 and before.isdigit())
-            last = token.text[-1]
-            sign = last if last in _SIGNS and not (token.text == "." and is_short) else ""
-        sentence.append((token.text, after.glued))
-        is_inside = after.glued and (after.text[0] in _CLOSING or sign in SIGNS[END])
-        if sign and not is_inside and (sign in SIGNS[FULL_STOP] or not after.text[:1].islower()):
-            yield sentence
-            sentence = []
-            sign = ""
-    if sentence:
-        yield sentence
+    for start, end in pairwise([0, *ends, len(text)]):
+        found = list(tokens(text[start:end]))
+        glued = [token.glued for token in found[1:]] + [end < len(text) and not text[end - 1].isspace()]
+        rows, words = [], ""
+        for number, (token, is_glued) in enumerate(zip(found, glued, strict=False), 1):
+            words += token.text + ("" if is_glued else " ")
+            rows.append(f"{number}\t{token.text}{_NOT_SAID}\t{'SpaceAfter=No' if is_glued else '_'}\n")
+        if rows:
+            sentences.append(f"# text = {words.rstrip()}\n{''.join(rows)}")
+    return "\n".join(sentences)
 
 
 ENCODERS: dict[str, Callable[[StoredDocument], str]] = {

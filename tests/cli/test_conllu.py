@@ -56,6 +56,8 @@ def test_a_public_parser_reads_tokens_spaces_and_where_they_stand():
     assert [sentence.metadata.get("newpar id", "") for sentence in found] == [
         f"{name}-p1", "", f"{name}-p3", f"{name}-p4",
     ]  # fmt: skip
+    assert formats.conllu(StoredDocument({}, TEXT)).count("# newpar") == 3, "none of the empty paragraph"
+    assert [sentence[-1]["misc"] for sentence in found] == [None] * 4
     first, *others = found
     assert {key: value for key, value in first.metadata.items() if key.startswith(("newdoc", "meta"))} == {
         "newdoc id": name, "meta::url": ATTRIBUTES["url"], "meta::lang": "cs", "meta::title": "a b",
@@ -77,6 +79,7 @@ def test_a_document_without_text_leaves_nothing_that_is_no_sentence():
         ["In 2020.", "The end (yes.)", 'And "so."', "He said."],
         ["He paid $3.14, e.g. to www.a.cz, on 1. 2. 2024."],
         ["Next?!", "Really... yes."],
+        ["He came (late).", "(Very late!)", 'Was it "so"?', "Yes."],
         ["Wait…", "„Was?“", "»Ja!«", "‘No.’", "Ende"],
         ["यह घर है।", "वह गया॥"],
         ["هل هذا بيت؟", "نعم."],
@@ -91,6 +94,7 @@ def test_sentences_end_where_their_readers_end_them(sentences):
 def test_sentences_without_spaces_between_them():
     found = read(render({}, [("我们今天去。走吗？！“好。”他说", "")]))
     assert [sentence.metadata["text"] for sentence in found] == ["我们今天去。", "走吗？！", "“好。”", "他说"]
+    assert [sentence[-1]["misc"] for sentence in found] == [*3 * [{"SpaceAfter": "No"}], None]
 
 
 @given(st.text(max_size=80))
@@ -101,6 +105,14 @@ def test_any_text_stands_in_its_tokens(text):
     for sentence in found:
         spaced = "".join(token["form"] + ("" if token["misc"] else " ") for token in sentence)
         assert spaced.strip() == sentence.metadata["text"]
+
+
+@pytest.mark.parametrize("unit", [".", ".)", '."', "”", "。", "!“", "a.", "A. "])
+def test_signs_without_end_take_no_time_without_end(unit):
+    """A search from each sign to the end of the run would go over 10^10 characters."""
+    said = formats.conllu(StoredDocument({}, render({}, [(200_000 // len(unit) * unit, "")])))
+    forms = [line.split("\t")[1] for line in said.split("\n") if "\t" in line]
+    assert "".join(forms) == 200_000 // len(unit) * unit.strip()
 
 
 # -- annotators

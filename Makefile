@@ -79,14 +79,15 @@ lint: setup-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# tools of environments of their own, since nothing else needs them; the variable silences advice on Zensical
+# tools of environments of their own, since nothing else needs them; the variable silences advice on Zensical.  With
+# --quiet strict would see no warning
 docs: .venv/docs/installed
-	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build
 
 release: .venv/release/installed
 	.venv/release/bin/python -m release $(PYTHONS)
 
-.venv/%/installed: %/requirements.txt .venv/created
+.venv/%/installed: %/requirements.txt | .venv/created
 	$(BIN)/python -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@

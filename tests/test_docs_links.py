@@ -87,3 +87,10 @@ def missing_names(document: Path) -> list[str]:
 
 def test_names_stand_in_the_files_that_are_linked_for_them() -> None:
     assert sinners(DOCUMENTS, missing_names) == {}
+
+
+def test_each_page_is_in_the_navigation_of_the_site() -> None:
+    """Two of its pages are made of others (docs/site_pages.py)."""
+    named = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2])
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
+    assert sorted(named) == sorted({*pages, "index.md", "tasks.md"} - {"README.md"})

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.base.errors import BadInput
-from spiderling.base.option_values import CODE, parse_size
+from spiderling.base.option_values import parse_size
 from spiderling.base.options import Options
 from spiderling.base.terminal import hint, with_progress
 from spiderling.languages import codes_of, find_languages, load, to_recognise
@@ -36,8 +36,10 @@ if TYPE_CHECKING:  # what handles corpora takes as long to import as the text ch
 __all__ = ["Document", "Identified", "Paragraph", "dedup", "extract", "identify", "read"]
 
 NO_URL = "http://file.invalid/"  # stands for an address that is not known, so that links are read all the same
-_NAMES = {"txt": "text", "json": "jsonl", "xmltei": "tei"}
-"""Name of a format in trafilatura -> name of ours (export/formats.py)."""
+FORMATS = {"txt": "text", "json": "jsonl", "xmltei": "tei"} | {
+    name: name for name in ("markdown", "prevertical", "vertical", "conllu")
+}
+"""Name of a format, of those that trafilatura has too as there -> its name in export/formats.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +79,19 @@ class Document:
         return self.attributes.get("lang", "")
 
     def to(self, format_name: str) -> str:
-        """The document as 'txt', 'markdown', 'json' (one line), 'xmltei', 'prevertical' or 'vertical'.
+        """The document as 'txt', 'markdown', 'json' (one line), 'xmltei', or in another format of FORMATS.
 
         Raises BadInput for another name.
         """
-        if format_name == "markdown":
-            return _markdown(self)
         from spiderling.corpus.segments import StoredDocument
         from spiderling.export.formats import ENCODERS, TEI_HEAD, TEI_TAIL
 
-        name = _NAMES.get(format_name, format_name)
-        if name not in ENCODERS:
+        if format_name not in FORMATS:
             raise BadInput(f"{format_name} is no format; {hint(format_name, FORMATS)}")
         head = f"<doc{render_attributes(self.attributes)}>\n"
         stored = StoredDocument(self.attributes, f"{head}{kept_elements(self.paragraphs).decode()}</doc>\n")
-        text = ENCODERS[name](stored)
-        return f"{TEI_HEAD}{text}{TEI_TAIL}" if name == "tei" else text
-
-
-FORMATS = ("txt", "markdown", "json", "xmltei", "prevertical", "vertical")
+        text = ENCODERS[FORMATS[format_name]](stored)
+        return f"{TEI_HEAD}{text}{TEI_TAIL}" if format_name == "xmltei" else text
 
 
 class Identified(NamedTuple):
@@ -267,13 +263,3 @@ def _chain(lang: str, kinds: str) -> tuple[Sequence[str], Callable[[Task], Page]
     """The codes of the languages that are kept, and the text chain, whose models are loaded once."""
     config = config_of(lang, kinds)
     return config.options.accepted, text_process(config)
-
-
-def _markdown(document: Document) -> str:
-    """The kept paragraphs as Markdown, headings and code as such."""
-    parts = [f"# {document.title}"] if document.title else []
-    for paragraph in document.paragraphs:
-        if paragraph.kept:
-            mark = "## " if paragraph.heading else ""
-            parts.append(f"```\n{paragraph.text}\n```" if paragraph.kind == CODE else f"{mark}{paragraph.text}")
-    return "\n\n".join(parts) + "\n"

@@ -78,6 +78,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"\. .*/activate": NotRun("it alters the shell; the tests run the programs of the environment that they are in"),
     r"make (setup|native).*|pip install .*|\.ci/try-scrapy.*": NotRun("it installs packages from the network"),
     r"make test": NotRun("it runs these tests"),
+    r"spiderling (doctor|completion) .*": Elsewhere("cli/test_shell.py", "completion.Command().work([shell]"),
     r"make (lint|docs)": NotRun("it judges the sources and the pages, as CI does"),
     r"make release": NotRun("it builds for many minutes, with packages from the network"),
     r"make models|python -m benchmarks\..*|python -m simulator\.recrawl": (

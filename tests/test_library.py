@@ -17,6 +17,7 @@ import spiderling
 from spiderling.base.errors import BadInput, DamageError
 from spiderling.text.prevertical import render
 
+DUCKDB = needs("duckdb")
 SENTENCE = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
 SLOVAK = "Keď sa mačka vrátila domov, bola už tma a všetci spali, len pes sedel pri dverách a čakal na ňu. "
 HTML = f"""<html lang="cs"><head><meta charset="windows-1250"><title>O kočce</title>
@@ -96,7 +97,7 @@ def test_forms_of_a_document(file):
     code = spiderling.Paragraph("if (a == b) { return; }", "good", "code", False, None, True)
     markdown = spiderling.Document(found.attributes, (*found.paragraphs, code)).to("markdown")
     assert markdown.startswith("# O kočce\n\n## Návrat kočky\n\nKdyž")
-    assert markdown.endswith("\n\n```\nif (a == b) { return; }\n```\n")
+    assert markdown.endswith("\n\n```\nif (a == b) { return; }\n```\n\n")
     record = json.loads(found.to("json"))
     assert (record["title"], record["lang"], json.loads(record["other"])) == ("O kočce", "cs", {"author": "J. Nová"})
     assert found.to("txt").split("\n")[: len(found.text.split("\n"))] == found.text.split("\n")
@@ -126,6 +127,54 @@ def test_a_corpus_is_read_as_it_is_asked_for(tmp_path):
         next(found)
 
 
+WHOLE = render(
+    {
+        "id": "1", "url": "http://a.example/", "title": 'Dům & "les"', "lang": "cs", "langs": "cs:0.76 en:0.24",
+        "words": "4", "crawl_date": "2026-06-01 10:20:30", "published": "2024-03", "badness": "1.5", "mine": "x",
+    },
+    [("První <odstavec>.", ' class="good" kind="text" heading="1" lang="cs"'), ("if a:", ' class="good" kind="code"')],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["c.prevert.gz", "c.jsonl", "c.jsonl.zst", *(pytest.param(name, marks=DUCKDB) for name in ("c.parquet", "c/"))],
+)
+def test_an_export_is_read_again(tmp_path, name):
+    (tmp_path / "one.prevert").write_text(WHOLE, "utf-8")
+    done = scrapy("export", str(tmp_path / "one.prevert"), "-o", f"{tmp_path}/{name}")
+    assert done.code == 0, done.log
+    (first,), (second,) = spiderling.read(tmp_path / "one.prevert"), spiderling.read(tmp_path / name)
+    assert (second.attributes, second.paragraphs) == (first.attributes, first.paragraphs)
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts"),
+    [
+        ('{"text": "Jedna.\\n\\nDvě.", "source": 5}', ["Jedna.\nDvě."]),
+        ('{"text": "A", "words": null, "langs": []}\n{"text": ""}', ["A", ""]),
+        ('{"text": "</p></doc><doc>", "title": "a\\"b"}', ["</p></doc><doc>"]),
+        ('{"body": "A"}', "record 1"), ('{"text": "A"}\n[1]', "record 2"), ('{"text": "A"', "record 1"),
+        ('{"text": 5}', "record 1"), ('{"text": "A", "other": "["}', "record 1"), ("[" * 99_999, "record 1"),
+    ],
+)  # fmt: skip
+def test_records_of_others(tmp_path, lines, texts):
+    path = tmp_path / "c.jsonl"
+    path.write_text(f"{lines}\n", "utf-8")
+    if isinstance(texts, list):
+        assert [document.text for document in spiderling.read(path)] == texts
+    else:
+        with pytest.raises(BadInput, match=texts):
+            list(spiderling.read(path))
+
+
+@DUCKDB
+def test_what_is_no_parquet_is_said(tmp_path):
+    (tmp_path / "c.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamageError, match="cannot be read"):
+        list(spiderling.read(tmp_path / "c.parquet"))
+
+
 def test_a_language_among_some_and_among_all():
     assert spiderling.identify(SENTENCE).language == "cs"
     found = spiderling.identify(SENTENCE, among="sk,pl")
@@ -135,7 +184,7 @@ def test_a_language_among_some_and_among_all():
     assert spiderling.identify("").language is None
 
 
-@needs("duckdb")
+@DUCKDB
 def test_the_second_occurrence_goes(tmp_path):
     texts = [paragraphs(n)[0] for n in range(3)]
     for name, chosen in {"a.prevert": texts[:2], "b.prevert": texts[1:]}.items():
@@ -213,6 +262,11 @@ def test_standard_input_and_comments(tmp_path):
     with_them = scrapy("extract", "-", stdin=body).out
     without = scrapy("extract", "-", "--no-comments", stdin=body).out
     assert with_them.count("mačka") > without.count("mačka") > 0
+
+
+def test_a_place_that_cannot_be_written_to_is_said(file):
+    done = scrapy("extract", str(file), "--lang", "cs", "-o", "/proc/nowhere")
+    assert done.code == 1 and "could not be written" in done.log
 
 
 def test_wrong_usage_is_said(file):

@@ -12,8 +12,8 @@ from conftest import ROOT, scrapy
 from models.block_model import make_block_model
 from spiderling.base.errors import BadInput
 from spiderling.base.files import zstd
+from spiderling.commands.identify import report as reported
 from spiderling.languages import find_languages, load
-from spiderling.languages.identification import identify
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.text.html.parser import parse
 from spiderling.training import ModelRequest, make_model
@@ -233,7 +233,7 @@ CZECH, ENGLISH = (" ".join(sentences_of(code)[:6]) for code in ("cs", "en"))
 
 
 def report(body: str | bytes) -> list[str]:
-    return list(identify(body if isinstance(body, bytes) else body.encode(), load(NAMES), NAMES))
+    return list(reported(body if isinstance(body, bytes) else body.encode(), load(NAMES), NAMES))
 
 
 def test_a_text_of_two_languages():

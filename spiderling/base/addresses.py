@@ -188,12 +188,12 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
     *is_offline*: the crawl connects to none, so it needs no contact.
     """
     if not is_offline:
-        if options.contact and not _host_of(options.contact):
+        if options.contact and not host_of_contact(options.contact):
             raise BadInput(
                 f"SPIDERLING_CONTACT is {options.contact!r}; it must be an e-mail address or the URL of a page that "
                 "says who crawls and how to reach them."
             )
-        if _EXAMPLE.fullmatch(_host_of(options.contact)):
+        if _EXAMPLE.fullmatch(host_of_contact(options.contact)):
             raise BadInput(
                 f"SPIDERLING_CONTACT is {options.contact!r}, an example; write your own e-mail address or URL, "
                 "at which site owners can reach you."
@@ -206,7 +206,7 @@ def addresses_of(options: Options, is_offline: bool) -> AddressPolicy:
     return AddressPolicy(options.allow_networks, public=bool(options.contact))
 
 
-def _host_of(contact: str) -> str:
+def host_of_contact(contact: str) -> str:
     """The host's name in an e-mail address or a URL; '' if it is neither."""
     if not _CONTACT.fullmatch(contact):
         return ""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
-from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.errors import SpiderlingError
+from spiderling.base.files import saving
 from spiderling.base.machine import usable_cores
 from spiderling.base.option_values import COMMENT, parse_paragraph_kinds
 from spiderling.base.options import Options
@@ -23,11 +25,6 @@ if TYPE_CHECKING:
     from spiderling.workers.pool import WorkerPool
     from spiderling.workers.process import WorkerConfig
 
-_ENDINGS = {
-    "txt": ".txt", "markdown": ".md", "json": ".jsonl", "xmltei": ".tei.xml",
-    "prevertical": ".prevert", "vertical": ".vert",
-}  # fmt: skip
-"""Format -> ending of a file."""
 _AHEAD = 3  # files for each process that are read ahead; chosen: no process waits, and few files are in memory
 
 
@@ -42,30 +39,42 @@ class Command(SpiderlingCommand):
 
     options = (
         option("--target-language", "--lang", dest="lang", default="", metavar="CODES", help="languages to keep (all)"),
-        option("--output-format", "--format", dest="format", choices=list(_ENDINGS), default="txt", help="form (txt)"),
         option("-o", "--output-dir", dest="out", metavar="DIR", help="write a file for each under DIR"),
         option("--url", default="", help="address of the page; with one file"),
         option("--no-comments", action="store_true", help="leave the comments of readers out"),
         option("--parallel", type=int, default=0, metavar="N", help="processes (one for each core)"),
     )
 
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        from spiderling.library import FORMATS
+
+        parser.add_argument(
+            "--output-format", "--format", dest="format", choices=FORMATS, default="txt", help="form (txt)"
+        )
+
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args:
             raise UsageError("name files, or - for standard input: scrapy extract page.html")
         if len(args) > 1 and (opts.url or (opts.format == "xmltei" and not opts.out)):
             raise UsageError("with several files there is no --url, and xmltei needs --output-dir", print_help=False)
-        from spiderling.library import config_of, document_of
+        from spiderling.export.formats import ENDINGS
+        from spiderling.library import FORMATS, config_of, document_of
 
+        ending = next(ending for ending, name in ENDINGS.items() if name == FORMATS[opts.format])
         kinds = parse_paragraph_kinds(Options().paragraph_kinds) - ({COMMENT} if opts.no_comments else set())
         config = config_of(opts.lang, ",".join(sorted(kinds)))
         processes = min(opts.parallel if opts.parallel > 0 else usable_cores(), len(args))
-        for name, page in with_progress(_steps(_pages(args, config, processes)), "files", len(args)):
+        for name, page in with_progress(_pages(args, config, processes), "files", len(args)):
             if isinstance(page, SpiderlingError):
                 self.fail(str(page), 1)
                 continue
             text = document_of(page, opts.url, config.options.accepted).to(opts.format)
             if opts.out:
-                _write(_place(Path(opts.out), name, _ENDINGS[opts.format]), text)
+                place = _place(Path(opts.out), name, ending)
+                with saving(place):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_text(text, encoding="utf-8")
             else:
                 yield from text.removesuffix("\n").split("\n")
 
@@ -76,35 +85,23 @@ def _place(directory: Path, name: str, ending: str) -> Path:
     return directory.joinpath(*parts).with_name(f"{parts[-1]}{ending}")
 
 
-def _write(path: Path, text: str) -> None:
-    """Raises BadInput."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}.") from None
-
-
-async def _pages(
-    names: Sequence[str], config: WorkerConfig, processes: int
-) -> AsyncGenerator[tuple[str, Page | SpiderlingError]]:
+def _pages(names: Sequence[str], config: WorkerConfig, processes: int) -> Iterator[tuple[str, Page | SpiderlingError]]:
     """Each of the files *names* with its Page, or with what went wrong, in their order."""
     from spiderling.workers.pool import WorkerPool
     from spiderling.workers.process import PAGE_TIMEOUT_S
 
     pool = WorkerPool(processes, config, PAGE_TIMEOUT_S)
-    going: deque[tuple[str, asyncio.Task[Page | SpiderlingError]]] = deque()
-    try:
-        await pool.start()
-        for name in names:
-            going.append((name, asyncio.create_task(_page(name, pool))))
-            if len(going) > _AHEAD * processes:
-                first, page = going.popleft()
-                yield first, await page
-        for last, page in going:
-            yield last, await page
-    finally:
-        await pool.stop()
+    with asyncio.Runner() as runner:
+        try:
+            runner.run(pool.start())
+            tasks = ((name, runner.get_loop().create_task(_page(name, pool))) for name in names)
+            going = deque(islice(tasks, _AHEAD * processes))
+            while going:
+                name, task = going.popleft()
+                yield name, runner.run(asyncio.wait_for(task, None))
+                going.extend(islice(tasks, 1))
+        finally:
+            runner.run(pool.stop())
 
 
 async def _page(name: str, pool: WorkerPool) -> Page | SpiderlingError:
@@ -115,20 +112,3 @@ async def _page(name: str, pool: WorkerPool) -> Page | SpiderlingError:
         return await pool.process(Task(read_input(name, "or - for standard input"), NO_URL))
     except SpiderlingError as error:
         return error
-
-
-def _steps(found: AsyncGenerator[tuple[str, Page | SpiderlingError]]) -> Iterator[tuple[str, Page | SpiderlingError]]:
-    """The entries of *found*, for code that is not asynchronous."""
-
-    async def step() -> tuple[str, Page | SpiderlingError] | None:
-        return await anext(found, None)
-
-    async def end() -> None:
-        await found.aclose()
-
-    with asyncio.Runner() as runner:
-        try:
-            while (entry := runner.run(step())) is not None:
-                yield entry
-        finally:
-            runner.run(end())

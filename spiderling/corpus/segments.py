@@ -234,7 +234,7 @@ def read_documents(path: Path, start: int = 0, end: int | None = None) -> Iterat
     With *end*, those in bytes *start* to *end* of a segment; else *start* is ignored.  Raises BadInput.
     """
     try:
-        yield from documents(_lines(Source(path, end, start=start), "replace"))
+        yield from documents(lines_of(Source(path, end, start=start), "replace"))
     except DamageError as error:
         raise BadInput(str(error)) from error
 
@@ -266,7 +266,7 @@ def stored_documents(source: Source) -> Iterator[StoredDocument]:
     Raises BadInput if the file is not a corpus file, DamageError if it cannot be read.
     """
     lines: list[str] = []
-    for line in _lines(source):
+    for line in lines_of(source):
         lines.append(line)
         if len(lines) == 1 and not line.startswith("<doc"):
             raise BadInput(f"{source.path} is no corpus file: a <doc> is missing before {line[:40]!r}.")
@@ -277,7 +277,7 @@ def stored_documents(source: Source) -> Iterator[StoredDocument]:
         raise DamageError(f"{source.path} breaks off in the middle of a document.")
 
 
-def _lines(source: Source, errors: str = "strict") -> Iterator[str]:
+def lines_of(source: Source, errors: str = "strict") -> Iterator[str]:
     """The lines of a file; of a source with a length, from its start on.  Raises DamageError."""
     if source.length is not None:
         for text in frame_texts(source.path, source.length, source.start):

@@ -27,6 +27,7 @@ from urllib.parse import quote
 from spiderling import __version__
 from spiderling.base.errors import BadInput
 from spiderling.base.files import frame_packer, part_of
+from spiderling.base.option_values import CODE
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
 from spiderling.languages import available
@@ -251,6 +252,16 @@ def _text(document: StoredDocument) -> str:
     return "".join(f"{paragraph}\n" for paragraph in parse_document(document).paragraphs) + "\n"
 
 
+def _markdown(document: StoredDocument) -> str:
+    """Headings and code as such, under the title."""
+    attributes, paragraphs, details = parse_document(document)
+    parts = [f"# {attributes['title']}"] if "title" in attributes else []
+    for text, detail in zip(paragraphs, details, strict=True):
+        mark = "## " if "heading" in detail else ""
+        parts.append(f"```\n{text}\n```" if detail.get("kind") == CODE else f"{mark}{text}")
+    return "\n\n".join(parts) + "\n\n"
+
+
 def _vertical(document: StoredDocument) -> str:
     """One token a line, with ``<g/>`` between two tokens without a space; ``<doc>`` gets the month of its fetch."""
     found = _MONTH.match(document.attributes.get("crawl_date", ""))
@@ -338,16 +349,18 @@ ENCODERS: dict[str, Callable[[StoredDocument], str]] = {
     "conllu": conllu,
     "jsonl": _jsonl,
     "text": _text,
+    "markdown": _markdown,
     "tei": tei,
 }
 FORMATS = (*ENCODERS, "parquet")
-_ENDINGS = {
+ENDINGS = {
     ".prevert": "prevertical",
     ".vert": "vertical",
     ".conllu": "conllu",
     ".jsonl": "jsonl",
     ".parquet": "parquet",
     ".txt": "text",
+    ".md": "markdown",
     ".tei.xml": "tei",
     ".xml": "tei",
 }
@@ -355,7 +368,7 @@ _ENDINGS = {
 
 def split_name(name: str) -> tuple[str, str]:
     """(name without endings, endings): ``cs.jsonl.zst`` -> ``cs``, ``.jsonl.zst``."""
-    match = re.fullmatch(rf"(.+?)((?:{'|'.join(map(re.escape, _ENDINGS))})?(?:\.zst|\.gz)?)", name)
+    match = re.fullmatch(rf"(.+?)((?:{'|'.join(map(re.escape, ENDINGS))})?(?:\.zst|\.gz)?)", name)
     return (match[1], match[2]) if match else (name, "")
 
 
@@ -367,8 +380,8 @@ def format_of(name: str) -> str:
     stem, ending = split_name(name)
     unknown = PurePath(stem).suffix
     if unknown and ending in ("", *PACKED):
-        raise BadInput(f"the ending {unknown} of {name} says no format; {hint(unknown, _ENDINGS, likeness=0.7)}")
-    return next((found for known, found in _ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
+        raise BadInput(f"the ending {unknown} of {name} says no format; {hint(unknown, ENDINGS, likeness=0.7)}")
+    return next((found for known, found in ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
 
 
 def packer(name: str) -> Callable[[bytes], bytes]:

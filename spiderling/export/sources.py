@@ -20,6 +20,7 @@ from spiderling.base.errors import BadInput, DamageError, JobdirError, Spiderlin
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values
+from spiderling.export.records import documents_of
 from spiderling.jobdir.card import Manifest, provenance
 from spiderling.jobdir.inspection import AnyCrawl, Segment, parts_in, reading
 from spiderling.jobdir.state_reader import read_note
@@ -49,7 +50,7 @@ class Corpus(NamedTuple):
         entries = [source.entries for source in self.sources]
         return 0 if None in entries else sum(filter(None, entries))
 
-    def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = stored_documents) -> Iterator[StoredDocument]:
+    def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = documents_of) -> Iterator[StoredDocument]:
         """The documents that *read* gives for each source, in order; raises BadInput and DamageError.
 
         Those of a crawl have the last distance of their host, those of other files the one that stands there.
@@ -74,6 +75,9 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     for path in map(Path, names):
         if path.is_file():
             sources.append(Source(path))
+            continue
+        if dataset := sorted(path.glob("data/*.parquet")):
+            sources += map(Source, dataset)
             continue
         if not path.is_dir():
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")

@@ -77,7 +77,7 @@ def main() -> None:
         load_s={tool: round(one["load"], 2) for tool, one in found.items()},
         ms={tool: round(mean(one["ms"]), 2) for tool, one in found.items()},
         mb={tool: round(one["mb"]) for tool, one in found.items()},
-        f1={tool: {name: round(value, 3) for name, value in one.items()} for tool, one in quality.items()},
+        **({"f1": {tool: {n: round(v, 3) for n, v in one.items()} for tool, one in quality.items()}} if some else {}),
         command_s={name: round(values[0], 1) for name, values in commands.items()},
     )
 

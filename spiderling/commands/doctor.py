@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import scrapy
@@ -49,12 +50,13 @@ class Command(SpiderlingCommand):
 
 def findings(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """What was looked at, how it stands, and what to do, '' if it is ok; raises BadInput for a wrong option."""
-    from spiderling.text.steps import PYTHON, choose
-
     options = Options.from_settings(settings)
+    asked = ThreadPoolExecutor(1).submit(lambda: asyncio.run(_asked(options)))  # while the text chain is imported
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     python = platform.python_version()
     yield "versions", f"Spiderling {__version__}, Scrapy {scrapy.__version__}, Python {python}, {system}", ""
+    from spiderling.text.steps import PYTHON, choose
+
     choice = choose(options.compiled)
     yield "compiled steps", choice.words, "without them a page takes longer" if choice.steps is PYTHON else ""
     wanting = ", ".join(f"{module} ({extra})" for extra, (module, _) in EXTRAS.items() if missing(extra))
@@ -69,7 +71,7 @@ def findings(settings: Settings) -> Iterator[tuple[str, str, str]]:
     is_enough = free >= options.min_free_bytes and os.access(place, os.W_OK)
     advice = "" if is_enough else "make room, or name a directory that can be written to by -s JOBDIR=DIR"
     yield "disk", f"{free / 1e9:,.1f} GB are free in {place}", advice
-    yield "name servers", *asyncio.run(_asked(options))
+    yield "name servers", *asked.result()
     yield "clock", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), _clock_advice()
     try:
         addresses_of(options, is_offline=False)

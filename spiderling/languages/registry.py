@@ -53,11 +53,6 @@ class Seed(NamedTuple):
     kind: str  # the section of the file that it stands in, such as news
     trusted: bool  # whether institutions edit such pages; the comment above then ends in '(trusted)'
 
-    @property
-    def heading(self) -> str:
-        """The comment that it stands under."""
-        return f"{self.kind} ({TRUSTED})".strip() if self.trusted else self.kind
-
 
 def read_description(directory: Traversable) -> dict[str, Any]:
     """The values of language.yaml; raises BadInput."""

@@ -20,7 +20,7 @@ from typing import Any
 
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of, printable
-from spiderling.frontier.hosts import CLOSED_STATES, HostState
+from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.jobdir.as_text import Table, facts_of, rows_of, tables_of
 from spiderling.jobdir.inspection import AnyCrawl
 from spiderling.jobdir.status import hosts_of, rates, status_of
@@ -133,7 +133,7 @@ def advice(status: Status) -> list[str]:
     """Sentences, the weightiest first; *status* with its curves."""
     if not status.totals["pages"]:
         return ["No page has been fetched yet; the reasons below say why, if URLs have ended."]
-    return [*_going_on(status), *_shards(status), *_bound(status), *_spent_on(status), *_parked(status)]
+    return [*_going_on(status), *_shards(status), *_bound(status), *_spent_on(status)]
 
 
 def recent(curves: Curves) -> Rates | None:
@@ -213,18 +213,6 @@ def _spent_on(status: Status) -> Iterator[str]:
             yield f"{share:.0%} of the URLs that were tried ended as {end.reason}: {end.help}."
     if full := ends[Reason.HOST_FULL.value]:
         yield f"{count_of(full, 'URL')} came to a host whose queue was full: SPIDERLING_MAX_HOST_QUEUE."
-
-
-def _parked(status: Status) -> Iterator[str]:
-    """None of the parked URLs of a mirror is told, since its original has the same pages."""
-    retired = status.hosts.get(HostState.RETIRED.value, 0)
-    if retired:
-        closed = {reason.value for state, reason in CLOSED_STATES.items() if state is not HostState.MIRROR}
-        parked = sum(end.urls for end in status.ends if end.reason in closed)
-        yield (
-            f"{count_of(retired, 'host')} {'was' if retired == 1 else 'were'} retired; {count_of(parked, 'URL')} "
-            f"{'is' if parked == 1 else 'are'} parked with hosts left alone."
-        )
 
 
 def duration(seconds: float) -> str:

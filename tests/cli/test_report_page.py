@@ -44,7 +44,6 @@ def test_without_scripts_all_of_it_stands_in_tables(finished, report):
     state = finished.state()
     for wanted in (
         "The crawl is finished",
-        "1 host was retired",
         f"|host-retired||{state.ends['host-retired']:,}|",
         f"|cs||{state.counts['language/cs']:,}||{state.counts['fact/words/cs']:,}|",
         f"|poor.test||retired||1||{state.hosts['poor.test']['pages']}|",

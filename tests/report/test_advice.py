@@ -47,10 +47,6 @@ def status_of(history: tuple = (), waiting: int = 0, ends: dict | None = None, *
         (STEADY[:1], {"waiting": 36_000}, ["too early to say"]),
         (STEADY, {"archives_unread": 3}, ["^Archives that are not read to their end: 3."]),
         # one and several
-        (STEADY, {"hosts": {"retired": 1, "exhausted": 1}, "ends": {"host-retired": 1}},
-         ["1 host was retired; 1 URL is parked with hosts left alone."]),
-        (STEADY, {"hosts": {"retired": 2, "mirror": 1}, "ends": {"host-retired": 2, "mirror": 50}},
-         ["2 hosts were retired; 2 URLs are parked"]),  # what a mirror has left is not wanted
         (STEADY, {"waiting": 1}, ["At this pace the URL that waits takes"]),
         (STEADY[:1], {"waiting": 1}, ["^1 URL waits; it is too early"]),
         (STEADY, {"ends": {"host-full": 1}}, ["1 URL came to a host whose queue was full"]),

@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.terminal import NUMBERS, count_of
 from spiderling.base.urls import MAX_SHARDS
-from spiderling.jobdir.as_text import summary_rows
+from spiderling.jobdir.as_text import facts_of, named_counts
 from spiderling.jobdir.directory import acquire
 from spiderling.jobdir.inspection import AnyCrawl, commands_for, counts_under, parts_in, progress_of, reading
+from spiderling.jobdir.status import status_of
 
 CORES_A_SHARD = 3
 """Chosen: a page takes 3 ms of the main process and 4 to 5 ms of a text worker (docs/performance.md), so two workers
@@ -318,21 +319,15 @@ class _Launcher:
 
 def summary(crawl: AnyCrawl, place: Path, code: int) -> str:
     """How the *crawl* at *place* ended, and what it has, as a table; *code*: its exit code."""
-    counts = crawl.counts
-    ended = counts_under("end", counts).total()
-    hosts = sum((part.hosts_by_state for part in crawl.parts), start=Counter[str]())
-    messages = sum(box["messages"] for part in crawl.parts for box in part.outboxes())
-    parts = [(part.directory.name.removeprefix("shard-"), part.counts["total/pages"]) for part in crawl.parts]
-    rows = summary_rows(counts, hosts) | {
-        "balance": f"{counts['discovered']:,} discovered = {ended:,} ends + {counts['waiting']:,} waiting",
-        "messages": f"{messages:,} between shards wait" if messages else "",
-        "shards": ", ".join(f"{number} {pages:,} pages" for number, pages in parts),
+    status = status_of(crawl, large=())
+    rows = facts_of(status) | {
+        "ends": named_counts(Counter({end.reason: end.urls for end in status.ends})),
+        "shards": ", ".join(f"{shard.number:02} {shard.totals['pages']:,} pages" for shard in status.shards),
         "corpus": str(place / _CORPUS) if any(place.glob(_CORPUS)) else "",
         "all": commands_for(place),
     }
-    how = "was paused; the same command goes on with it." if counts["waiting"] + messages else "is finished."
+    how = "is finished." if status.phase == "finished" else "was paused; the same command goes on with it."
     if code:
         how = "has not ended well, as is told above; the same command goes on with it."
     table = "\n".join(f"  {name:<11}{value}" for name, value in rows.items() if value)
-    note = f" ({crawl.note})" if crawl.note else ""
-    return f"The crawl of all shards in {place.resolve()} {how}{note}\n{table}"
+    return f"The crawl of all shards in {place.resolve()} {how}\n{table}"

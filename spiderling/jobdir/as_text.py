@@ -15,7 +15,7 @@ from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
-from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story, counts_under
+from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story
 from spiderling.jobdir.state_reader import read_note, urls_of
 from spiderling.jobdir.status_schema import ShardStatus, Status
 
@@ -186,19 +186,16 @@ def overview(status: Status) -> Iterator[str]:
         yield from (table.title, *aligned_table(table.rows), "")
 
 
-def summary_rows(counts: Mapping[str, int], hosts: Mapping[str, int]) -> dict[str, str]:
-    """What every summary of a crawl begins with; *counts* as in the table ``count``, *hosts* by state."""
-    totals = counts_under("total", counts)
-    languages = counts_under("language", counts)
+def summary_rows(totals: Mapping[str, int], documents: Counter[str], hosts: Mapping[str, int]) -> dict[str, str]:
+    """What every summary of a crawl has: its totals, its documents by language and its hosts by state."""
     return {
         "pages": f"{totals['pages']:,}",
         "downloaded": f"{totals['downloaded_bytes'] / 1e6:,.2f} MB",
         "kept": f"{totals['kept_bytes'] / 1e6:,.2f} MB",
         "yield rate": f"{totals['kept_bytes'] / max(totals['downloaded_bytes'], 1):.4f}",
         "words": f"{totals['words']:,}",
-        "documents": named_counts(languages) or "0",
+        "documents": named_counts(documents) or "0",
         "hosts": f"{sum(hosts.values()):,}, {hosts.get(HostState.RETIRED.value, 0):,} of them retired",
-        "ends": named_counts(counts_under("end", counts)),
     }
 
 
@@ -209,12 +206,17 @@ def named_counts(counts: Counter[str]) -> str:
 
 def facts_of(status: Status) -> dict[str, str]:
     """Name -> value of what is no table; empty values are of no interest."""
+    urls = status.urls
+    messages = sum(sum(shard.messages.values()) for shard in status.shards)
     return {
         "directory": status.directory,
         "crawling": status.process or "no process",
         "language": status.lang,
         "text steps": status.text_steps,
-        "discovered": f"{status.urls.discovered:,} URLs, {status.urls.waiting:,} wait",
+        **summary_rows(status.totals, Counter({one.code: one.documents for one in status.languages}), status.hosts),
+        "balance": f"{urls.discovered:,} discovered = {urls.ended:,} ends + {urls.waiting:,} waiting + "
+        f"{urls.in_transit:,} in transit",
+        "messages": f"{messages:,} between shards wait" if messages else "",
         "archives": f"{status.archives_unread:,} not read to their end" if status.archives_unread else "",
         "note": status.note,
     }

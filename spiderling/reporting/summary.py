@@ -66,7 +66,8 @@ def summary(crawl: Crawl, reason: str) -> str:
     errors = totals["internal_errors"]
     is_lost = _is_lost(crawl)
     has_corpus = crawl.checkpoint.lengths and not is_lost
-    rows = summary_rows(counts, states) | {
+    rows = summary_rows(totals, counts_under("language", counts), states) | {
+        "ends": named_counts(counts_under("end", counts)),
         "errors": ""
         if not errors
         else f"{errors:,} of Spiderling's own ended URLs or site files; "

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from spiderling.jobdir.as_text import rows_of
 from spiderling.jobdir.status import CURVES, rates
 from spiderling.jobdir.status_schema import Curves, Ends, ShardStatus, Status, Urls
 from spiderling.reporting.page import advice, recent
@@ -67,6 +68,7 @@ def status_of(history: tuple = (), waiting: int = 0, ends: dict | None = None, *
 )  # fmt: skip
 def test_advice(history, more, said):
     text = " ".join(advice(status_of(history, **more)))
+    assert "ended as kept" not in text
     for wanted in said:
         assert text.startswith(wanted[1:]) if wanted.startswith("^") else wanted in text
 
@@ -76,3 +78,9 @@ def test_the_last_tenth_of_the_bytes():
     assert (now.seconds, now.pages_per_s, now.downloaded_bytes_per_s * now.seconds) == (1000, 10, 1000 * MB)
     for history in (STEADY[:1], (STEADY[0],) * 3, ()):
         assert recent(status_of(history).curves) is None, "nothing came meanwhile"
+
+
+def test_fields_are_shown_in_megabytes_and_as_dates():
+    record = {"host": "a.test", "kept_bytes": 1_500_000, "since": 0.0, "until": None}
+    shown = {"host": "a.test", "kept_mb": 1.5, "since": "1970-01-01 00:00:00 UTC", "until": "none"}
+    assert rows_of([record]) == [shown]

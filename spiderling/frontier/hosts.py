@@ -238,6 +238,7 @@ class Host:
     active: bool = False  # whether it has a place on the workbench (Schedule)
     turns: int = 0  # requests since it got its place (Schedule)
     throttle_class: int | None = None  # the class in which it is counted while it has a place (Throttle)
+    opened_in: int | None = None  # the rank in which it counts as opened (Opened)
     entered_class: int | None = None
     """The class in which its first page was read; None: before it came into memory (Throttle)."""
     place: str = ""  # the address under which its place is counted (Places)
@@ -246,6 +247,16 @@ class Host:
         """Its next request starts at the time *until* or later, whatever its interval is by then."""
         self.quiet_until = max(self.quiet_until, until)
         self.due = max(self.due, until)
+
+    @property
+    def is_unopened(self) -> bool:
+        """Whether no page of it was read, and nothing was asked for since it got its place."""
+        return self.needs_file and not (self.turns or self.account.pages or self.is_awaited)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is to be asked for a file of another host's site, which redirects here."""
+        return bool(self.robots_requests) and self.robots_requests[0].redirects > 0
 
     @property
     def state(self) -> HostState:

@@ -23,7 +23,7 @@ from spiderling.frontier.intervals import Intervals
 from spiderling.frontier.storage.host_table import HostTable
 from spiderling.frontier.storage.queues import Queues
 from spiderling.frontier.strategy import Draw, Strategy
-from spiderling.frontier.throttle import Throttle
+from spiderling.frontier.throttle import Opened, Throttle
 from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, Backlog, Group, Workbench
 
 MAX_SHARE = 0.1  # largest share of the requests for one address or domain while others are due; chosen
@@ -185,7 +185,8 @@ class Schedule:
         )
         self._backlog = Backlog(hosts.states.preferred.__getitem__, ranks.__getitem__, draw, self._places.is_full)
         self.names = Names(options, allows)
-        self.workbench = Workbench(draw, lambda host: ranks[host.id], MAX_SHARE)
+        self._opened = Opened(lambda: self.intervals.host_s)
+        self.workbench = Workbench(draw, lambda host: ranks[host.id], MAX_SHARE, self._opened.has_room)
         self.intervals = Intervals(options, self.workbench)
         self.throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
 
@@ -316,19 +317,31 @@ class Schedule:
         if address != host.place:
             self._places.move(host, address)
         if host.due > now + LONG_S + interval_s:
-            self.throttle.count(host, None)  # no other host waits for one that does not answer
+            self._discount(host)  # no other host waits for one that does not answer
+        else:
+            self._opened.note(host, self._opened_rank(host, address))
         if not self._keeps(host, address, now):
             self.workbench.add_host(host, address)
 
+    def _opened_rank(self, host: Host, address: str) -> int | None:
+        """The rank of *host*, which waits for *address*, if it is opened; hosts of groups over their share are not."""
+        if host.needs_file or host.account.pages or host.failures:
+            return None
+        return None if self.workbench.shares.groups_over(host.domain, address) else self._hosts.states.ranks[host.id]
+
     def _keeps(self, host: Host, address: str, now: float) -> bool:
-        """Whether *host* waits in the throttle; not while another host's site file redirects to it."""
-        is_awaited = bool(host.robots_requests) and host.robots_requests[0].redirects > 0
-        return not is_awaited and self.throttle.keeps(host, address, self._hosts.states.ranks[host.id], now)
+        """Whether *host* waits in the throttle."""
+        return not host.is_awaited and self.throttle.keeps(host, address, self._hosts.states.ranks[host.id], now)
 
     def set_aside(self, host: Host) -> None:
         """*host* waits for a file that another host is asked for; no other host waits for it meanwhile."""
         host.state = HostState.SNOOZED
+        self._discount(host)
+
+    def _discount(self, host: Host) -> None:
+        """*host* does not count among the hosts at work."""
         self.throttle.count(host, None)
+        self._opened.note(host, None)
 
     def rest(self, host: Host) -> None:
         """*host* has no work or is closed."""
@@ -378,7 +391,7 @@ class Schedule:
             host.active = False
             self.places_used -= 1
             self._places.release(host)
-            self.throttle.count(host, None)
+            self._discount(host)
             self._hosts.changed.add(host)
             self._hosts.release_host(host)
 
@@ -408,6 +421,8 @@ class Schedule:
         self.workbench.remove(host)
         self.workbench.shares.charge(host.domain, address)
         self.intervals.handed_out(host, address, now)
+        self._opened.note(host, None)
+        self._opened.count_request(now)
         host.state = HostState.IN_PROCESS
         host.in_transit += 1
         host.turns += not goes_on

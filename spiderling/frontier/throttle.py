@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from itertools import chain
+from itertools import accumulate, chain
 from operator import mul
 
 from spiderling.frontier.hosts import RANKS, STEP, Host
@@ -33,6 +33,8 @@ _UNTRIED = 0.7
 """What unread hosts of a rank promise at least, before some were tried / the bar (measured in the simulator)."""
 _OFTEN = 16  # pages between two estimates of what the classes give
 _MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
+_FILES = 3  # requests of a visit to a site's files: robots.txt, tdmrep.json and ai.txt
+_FEW_OPENED = 64  # opened hosts that any crawl may have (measured in the simulator)
 _LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)
 _REVIEW_S = 5.0  # seconds after which the bar is computed anew (chosen: an interval of a host)
 _LONGEST_S = 86_400.0  # seconds that a host waits at most
@@ -65,6 +67,44 @@ class _Flow:
             return 0.0
         seen = -math.expm1((self._since - now) / self._over_s)  # the mean's weight that lies behind the first page
         return self._sum * math.exp((self._now - now) / self._over_s) / max(seen, 1e-3)
+
+
+class Opened:
+    """How many hosts are *opened*: the rules of their sites are known, and their first page is to be asked for.
+
+    Who opens a host whenever nothing better is due asks most hosts for their files alone: better links come meanwhile.
+    So hosts are opened only while those of their rank and better ones are fewer than an interval's requests could open,
+    at the present rate.
+    """
+
+    def __init__(self, interval_s: Callable[[], float]) -> None:
+        """*interval_s*: between two requests to a host."""
+        self._interval_s = interval_s
+        self._numbers = [0] * RANKS
+        self._requests = _Flow(_MOMENT_S)
+        self._enough = _FEW_OPENED
+        self._full_from = RANKS  # the best rank at which enough hosts are opened
+
+    def count_request(self, now: float) -> None:
+        """A request is handed out."""
+        self._requests.add(1, now)
+        self._enough = max(_FEW_OPENED, int(self._requests.per_second(now) * self._interval_s() / _FILES))
+
+    def note(self, host: Host, rank: int | None) -> None:
+        """*host* is opened and has *rank*; None: it is not opened, or no longer."""
+        if host.opened_in == rank:
+            return
+        if host.opened_in is not None:
+            self._numbers[host.opened_in] -= 1
+        if rank is not None:
+            self._numbers[rank] += 1
+        host.opened_in = rank
+        so_far = accumulate(self._numbers)
+        self._full_from = next((rank for rank, number in enumerate(so_far) if number >= self._enough), RANKS)
+
+    def has_room(self, rank: int) -> bool:
+        """Whether a host of *rank* may be opened."""
+        return rank < self._full_from
 
 
 class Throttle:

@@ -18,7 +18,10 @@ import numpy as np
 from spiderling.frontier.hosts import RANKS, Host
 
 NO_ADDRESS = ""  # the address of hosts whose next step needs no connection (dead names, names to be asked again)
-PATIENCE_S = 60.0  # seconds for which hosts that need a file let others pass; chosen: hosts of a rank still take turns
+PATIENCE_S = 60.0  # seconds for which unopened hosts let others pass; chosen: hosts of a rank still take turns
+LONGEST_UNOPENED_S = 600.0
+"""Seconds after which an unopened host that is due is opened though enough are (measured in the simulator: after 300
+twice as many are asked for their files in the first ten minutes, and no bound at all starves poor hosts)."""
 BURST = 100
 """Requests beyond its share that a group may have (chosen: a crawl that begins with few hosts is not held up)."""
 PRUNE_ABOVE = 1000
@@ -33,14 +36,15 @@ class Workbench:
     """Hosts with work, each under the address of its next request; times are the caller's.
 
     Order: a host is due when its own time has come and that of its address.  Of the ranks with a host that is due one
-    is drawn (strategy.Draw); within it the host that has waited longest is next.  A host that needs a file of its site
-    waits as if it had come PATIENCE_S later: its page is due an interval after the file, or never.  The hosts of groups
+    is drawn (strategy.Draw); within it the host that has waited longest is next.  An *unopened* host, of which nothing
+    was asked yet, waits as if it had come PATIENCE_S later: its page is due an interval after the files of its site, or
+    never.  While enough hosts are opened (``throttle.Opened``) it waits on, up to LONGEST_UNOPENED_S.  Hosts of groups
     that have had more than their share of the requests are passed over while any other host is due.
 
     Two nested heaps: addresses ordered by the later of their own due time and that of their first host; in each address
     the hosts ordered by their due time.  So a thousand hosts on one address cost one entry of the outer heap.  Hosts of
-    an address stand apart if they need a file first, or if they belong to other groups over their share.  Addresses
-    that are due stand in two heaps for each rank, that of their first host.
+    an address stand apart if they are unopened, or if they belong to other groups over their share.  Addresses that are
+    due stand in two heaps for each rank, that of their first host.
 
     Invariant: a host stands here at most once.  An entry whose version is not the host's, or whose key is not the
     queue's, is stale and skipped.  One whose address is due later by now gets its new place when it comes to the front.
@@ -55,26 +59,31 @@ class Workbench:
         draw: Callable[[Sequence[int]], int] = min,
         rank_of: Callable[[Host], int] = lambda host: 0,
         most: float = 1.0,
+        may_open: Callable[[int], bool] = lambda rank: True,
     ) -> None:
-        """*draw* chooses one of several ranks; *most*: the share of one address and of one domain."""
+        """*draw* chooses one of several ranks; *most*: the share of one address and of one domain.
+
+        *may_open*: whether few enough hosts are opened for one more of a rank.
+        """
         self._draw = draw
         self._rank_of = rank_of
+        self._may_open = may_open
         self.shares = Shares(most)
         self._addresses: dict[str, Address] = {}
         self._serial = itertools.count(1).__next__  # of hosts that are due at one time the first is served first
         self._queues: dict[tuple[Groups, str, bool], _Queue] = {}
         self._heap: list[Entry] = []
         self._ready: dict[Groups, list[tuple[list[Entry], list[Entry]]]] = {_COMMON: _by_rank()}
-        """By groups and rank: addresses with a page that is due, and those with a host that needs a file."""
+        """By groups and rank: addresses whose first host is due, and those of unopened hosts."""
         self._prune_above = PRUNE_ABOVE
 
     def add_host(self, host: Host, address: str) -> None:
         """Put *host* under *address*, to be popped when both are due; it leaves its former place."""
         host.version += 1
-        place = self.shares.groups_over(host.domain, address), address, host.needs_file
+        place = self.shares.groups_over(host.domain, address), address, host.is_unopened
         queue = self._queues.get(place)
         if queue is None:
-            queue = self._queues[place] = _Queue(place[0], self.address(address), host.needs_file)
+            queue = self._queues[place] = _Queue(place[0], self.address(address), host.is_unopened)
             if queue.groups not in self._ready:
                 self._ready[queue.groups] = _by_rank()
         heapq.heappush(queue.hosts, (host.due, self._serial(), host.version, host))
@@ -107,12 +116,12 @@ class Workbench:
         """The addresses of which the first is to be served at *now*."""
         waited_in = self._ripen(now)
         if len(waited_in) <= 1:
-            return next((self._first(groups, self._draw(ranks)) for groups, ranks in waited_in.items()), None)
+            return next((self._first(groups, self._draw(ranks), now) for groups, ranks in waited_in.items()), None)
         excess = {groups: self.shares.excess(groups) for groups in waited_in}
         least = min(excess.values())
         served = [groups for groups in waited_in if excess[groups] == least]
         rank = self._draw(sorted({rank for groups in served for rank in waited_in[groups]}))
-        firsts = [self._first(groups, rank) for groups in served if rank in waited_in[groups]]
+        firsts = [self._first(groups, rank, now) for groups in served if rank in waited_in[groups]]
         return min(firsts, key=lambda ready: ready[0][:2])
 
     def _ripen(self, now: float) -> dict[Groups, list[int]]:
@@ -121,7 +130,8 @@ class Workbench:
             groups: [
                 rank
                 for rank, pair in enumerate(pairs)
-                if any([self._front(ready) is not None for ready in pair if ready])
+                if (pair[0] and self._front(pair[0]) is not None)
+                or (pair[1] and self._opens_at(groups, rank, pair[1]) <= now)
             ]
             for groups, pairs in self._ready.items()
         }  # before the loop: an address whose entry is stale goes back to the heap
@@ -129,18 +139,30 @@ class Workbench:
             entry = heapq.heappop(self._heap)
             queue = entry[2]
             rank = self._rank_of(queue.hosts[0][3])
-            heapq.heappush(self._ready[queue.groups][rank][queue.needs_file], entry)
-            if rank not in waited_in[queue.groups]:
+            ready = self._ready[queue.groups][rank][queue.is_unopened]
+            heapq.heappush(ready, entry)
+            is_in_turn = not queue.is_unopened or self._opens_at(queue.groups, rank, ready) <= now
+            if is_in_turn and rank not in waited_in[queue.groups]:
                 insort(waited_in[queue.groups], rank)
         return {groups: ranks for groups, ranks in waited_in.items() if ranks}
 
-    def _first(self, groups: Groups, rank: int) -> list[Entry]:
-        """The addresses of *groups* and *rank* of which the first is next; one must wait there."""
-        pages, files = self._ready[groups][rank]
-        if self._front(pages) is None:
-            return files
-        is_file_late = self._front(files) is not None and _first_due(files) + PATIENCE_S < _first_due(pages)
-        return files if is_file_late else pages
+    def _first(self, groups: Groups, rank: int, now: float) -> list[Entry]:
+        """The addresses of *groups* and *rank* of which the first is next at *now*; one must be in turn there."""
+        others, unopened = self._ready[groups][rank]
+        if self._front(others) is None:
+            return unopened
+        is_in_turn = self._opens_at(groups, rank, unopened) <= now
+        return unopened if is_in_turn and _first_due(unopened) + PATIENCE_S < _first_due(others) else others
+
+    def _opens_at(self, groups: Groups, rank: int, unopened: list[Entry]) -> float:
+        """When the first of the *unopened* hosts of *groups* and *rank* that are due may be popped; inf without one.
+
+        Those of groups over their share wait for all others anyway.
+        """
+        due = self._front(unopened)
+        if due is None:
+            return math.inf
+        return due if groups or self._may_open(rank) else _first_due(unopened) + LONGEST_UNOPENED_S
 
     def hasten(self, latest: float) -> None:
         """No address is due later than at the time *latest*; its hosts must be added again."""
@@ -154,9 +176,14 @@ class Workbench:
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        ready = [ready for pairs in self._ready.values() for pair in pairs for ready in pair if ready]
-        dues = [self._front(heap) for heap in (*ready, self._heap)]
-        return min((due for due in dues if due is not None), default=None)
+        dues = [self._front(self._heap)]
+        for groups, pairs in self._ready.items():
+            for rank, (others, unopened) in enumerate(pairs):
+                if others:
+                    dues.append(self._front(others))
+                if unopened:
+                    dues.append(self._opens_at(groups, rank, unopened))
+        return min((due for due in dues if due is not None and due < math.inf), default=None)
 
     def forget_idle(self, now: float) -> None:
         """Drop groups without hosts, and addresses without hosts whose interval is over.
@@ -217,11 +244,11 @@ class Address:
 
 @dataclass(slots=True, eq=False)
 class _Queue:
-    """The hosts of one address and certain groups over their share that need a file first, or those that do not."""
+    """The unopened or the other hosts of one address and of certain groups over their share."""
 
     groups: Groups
     address: Address
-    needs_file: bool
+    is_unopened: bool
     key: float = -1.0  # its time in the outer heap; -1 when it is not there
     hosts: list[tuple[float, int, int, Host]] = field(default_factory=list)  # (due, serial number, version, host)
 

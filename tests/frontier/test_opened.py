@@ -13,7 +13,7 @@ from spiderling.frontier.hosts import RANKS, Host, HostStates, RobotsRequest, Yi
 from spiderling.frontier.throttle import Opened
 from spiderling.frontier.workbench import BURST, LONGEST_UNOPENED_S, Workbench
 
-FEW = throttle._FEW_OPENED
+FEW = throttle.FEW_OPENED
 
 
 def host_of(number: int, pages: int = 0, needs_file: bool = True) -> Host:
@@ -97,7 +97,7 @@ def test_a_file_that_another_host_waits_for_needs_no_room() -> None:
 
 @pytest.mark.parametrize("answer", [page(), Answer(status=0), to("http://n0.cz/other")])
 def test_a_crawl_opens_the_next_host_when_the_first_page_is_asked_for(monkeypatch, answer) -> None:
-    monkeypatch.setattr(throttle, "_FEW_OPENED", 1)
+    monkeypatch.setattr(throttle, "FEW_OPENED", 1)
     monkeypatch.setattr(throttle, "_FILES", 10**9)
     seeds = [f"http://n{number}.cz/" for number in range(3)]
     crawl = VirtualCrawl({seed: page() for seed in seeds} | {seeds[0]: answer, "http://n0.cz/other": page()})

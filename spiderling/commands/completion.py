@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
 from shlex import quote
+from typing import Any, cast
 
 from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
@@ -53,12 +54,28 @@ class Command(SpiderlingCommand):
         yield from _BASH.replace("CASES", "\n".join(lines)).split("\n")
 
 
+class _Parser:
+    """Stands for the parser of a command, and lists the options that it adds, in groups too."""
+
+    usage = description = ""
+
+    def __init__(self) -> None:
+        self._parser = argparse.ArgumentParser(conflict_handler="resolve")
+        self.listed = [self._parser.add_argument("-h", "--help", action="help", help="show the help, and end")]
+
+    def add_argument(self, *names: str, **words: Any) -> None:
+        self.listed.append(self._parser.add_argument(*names, **words))
+
+    def add_argument_group(self, *names: str, **words: str) -> _Parser:
+        return self
+
+
 def _options(command: OwnCommand) -> Iterator[tuple[argparse.Action, list[str]]]:
     """The options of a command, those that each of Scrapy's has among them, with the values that can be listed."""
     command.settings = Settings()
-    parser = argparse.ArgumentParser(conflict_handler="resolve")
-    command.add_options(parser)
-    for action in parser._actions:
+    parser = _Parser()
+    command.add_options(cast(argparse.ArgumentParser, parser))
+    for action in parser.listed:
         values = [f"{PREFIX}{spec.name.upper()}=" for spec in fields(Options)] if action.dest == "set" else []
         yield action, values or list(action.choices or ())
 

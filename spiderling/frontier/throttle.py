@@ -33,7 +33,7 @@ _UNTRIED = 0.7
 """What unread hosts of a rank promise at least, before some were tried / the bar (measured in the simulator)."""
 _OFTEN = 16  # pages between two estimates of what the classes give
 _MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
-_FILES = 3  # requests of a visit to a site's files: robots.txt, tdmrep.json and ai.txt
+FILES = 3  # requests of a visit to a site's files: robots.txt, tdmrep.json and ai.txt
 FEW_OPENED = 64  # opened hosts that any crawl may have (measured in the simulator)
 _LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)
 _REVIEW_S = 5.0  # seconds after which the bar is computed anew (chosen: an interval of a host)
@@ -88,7 +88,7 @@ class Opened:
     def count_request(self, now: float) -> None:
         """A request is handed out."""
         self._requests.add(1, now)
-        self._enough = max(FEW_OPENED, int(self._requests.per_second(now) * self._interval_s() / _FILES))
+        self._enough = max(FEW_OPENED, int(self._requests.per_second(now) * self._interval_s() / FILES))
 
     def note(self, host: Host, rank: int | None) -> None:
         """*host* is opened and has *rank*; None: it is not opened, or no longer."""

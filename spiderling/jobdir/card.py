@@ -71,7 +71,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         **{key: manifest[key] for key in ("configs",) if key in manifest},  # their readers know which files hold data
     }
     said = {
-        "metadata": _yaml(metadata),
+        "metadata": yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True).rstrip("\n"),
         "names": names,
         **{name: f"{contents[name]:,}" for name in ("documents", "words", "hosts")},
         "megabytes": f"{contents['text_bytes'] / 1e6:,.2f}",
@@ -85,7 +85,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     sections = {
         "selection": _selection(manifest),
         "languages": _markdown("Languages", ("language", "documents", "words"), languages),
-        "crawls": [line for crawl in crawls for line in _crawl_lines(crawl)],
+        "crawls": [line for crawl in crawls for line in _crawl_lines(crawl, manifest_name)],
         **{
             name: _markdown(title, (column, "documents"), contents[name].items()) if contents[name] else []
             for name, (title, column) in _COUNTED.items()
@@ -107,28 +107,46 @@ def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
 def _selection(manifest: Manifest) -> list[str]:
     """What an export took of the corpus, if it left anything out."""
     chosen = manifest.get("selection", {})
-    if not (chosen.get("left_out") or manifest.get("dropped")):
+    left_out = [f"{number:,} by `{what}`" for what, number in chosen.get("left_out", {}).items()]
+    left_out += [f"{manifest['dropped']:,} by lists of hosts and URLs"] if manifest.get("dropped") else []
+    if not left_out:
         return []
-    return _as_yaml("What was taken", {**chosen, "dropped_by_lists": manifest.get("dropped", 0)})
+    conditions = ", ".join(f"`{text}`" for text in chosen["where"])
+    facts = {"Conditions": conditions, "Left out": ", ".join(left_out)}
+    return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
 
 
-def _crawl_lines(crawl: Manifest) -> list[str]:
+def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
+    rate = crawl["kept_bytes"] / max(1, crawl["downloaded_bytes"])
+    rules = Counter(crawl["optouts"].values())
+    dedup = crawl["dedup"]
+    down = f"{crawl['downloaded_bytes'] / 1e6:,.1f} MB"
+    seeds = [f"{s['number']:,} from {s['from']} (sha256 {s['sha256'][:16]})" for s in crawl["seeds"]]
+    waits = "; tdmrep.json and ai.txt were read once a page was to be kept"
+    left = {"URLs wait": crawl["urls_waiting"], "archives are not read to their end": crawl["archives_unread"]}
+    standing = "; ".join(f"{number:,} {what}" for what, number in left.items() if number) or "finished"
+    facts = {
+        "Begun": f"{crawl['begun']} UTC, {standing}",
+        "Cost": f"{crawl['pages']:,} pages of {crawl['hosts_asked']:,} hosts, {down}; kept {rate:.4f} of the bytes",
+        "Purpose": ", ".join(crawl["purposes"]),
+        "Opt-outs": ", ".join(f"{number} signals {rule}" for rule, number in rules.most_common())
+        + (waits if crawl["settings"].get("optout_files") == "kept" else "")
+        + f" ({manifest_name})",
+        "Duplicates": f"mode {dedup['mode']}" + (f", and not in {dedup['seen']}" if dedup["seen"] else ""),
+        "Models": ", ".join(f"{code} (sha256 {digest[:16]})" for code, digest in crawl["models"].items()),
+        "Archives": f"{len(crawl['archives']):,} ({manifest_name})" if crawl["archives"] else "",
+        "Seeds": "; ".join(seeds),
+    }
     return [
-        *_as_yaml(f"How it was made: crawl of {crawl['languages']}", crawl),
+        f"## How it was made: crawl of {crawl['languages']}",
+        "",
+        *(f"- {name}: {said}" for name, said in facts.items() if said),
+        "",
         "To repeat it, with the files, models and versions named here (the web will have changed):",
         "",
         f"    {_command(crawl)}",
         "",
     ]
-
-
-def _as_yaml(title: str, values: Manifest) -> list[str]:
-    """A section with a part of the manifest, as it is."""
-    return [f"## {title}", "", "```yaml", *_yaml(values).splitlines(), "```", ""]
-
-
-def _yaml(values: Manifest) -> str:
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
 def _command(crawl: Manifest) -> str:

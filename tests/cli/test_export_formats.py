@@ -606,7 +606,7 @@ def test_a_directory_that_is_not_empty_is_left_alone_but_for_the_rest_of_a_kille
     assert line == f"2 documents in {tmp_path}/cs/data/all-00001.parquet, 1 dropped."
     assert FIRST["url"] in (tmp_path / "cs.dropped.tsv").read_text("utf-8")
     page = (tmp_path / "cs/README.md").read_text("utf-8")
-    assert "dropped_by_lists: 1\n" in page and "a.cz" not in page
+    assert "- Left out: 1 by lists of hosts and URLs\n" in page and "a.cz" not in page
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for out in (tmp_path, tmp_path / "cs"):
         refused = scrapy("export", str(three), "-o", str(out))
@@ -617,9 +617,8 @@ def test_a_directory_that_is_not_empty_is_left_alone_but_for_the_rest_of_a_kille
 def test_the_card_says_what_was_taken(three, tmp_path):
     command(three, tmp_path / "c.txt", "--where", "lang LIKE '%s%'", "--where", "words >= 9")
     page = (tmp_path / "c.txt.README.md").read_text("utf-8")
-    taken = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
-    assert taken["where"] == ["lang LIKE '%s%'", "words >= 9"]
-    assert taken["left_out"] == {"words >= 9": 1, "lang LIKE '%s%'": 1}
+    assert "- Conditions: `lang LIKE '%s%'`, `words >= 9`\n" in page
+    assert "- Left out: 1 by `words >= 9`, 1 by `lang LIKE '%s%'`\n" in page
 
 
 @pytest.mark.slow

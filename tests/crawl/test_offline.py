@@ -9,7 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from conftest import CONTACT, Crawl, nameserver, page, scrapy, serving
+from conftest import Crawl, nameserver, page, serving
 from dnslib import QTYPE, RCODE, RR, A, DNSRecord
 
 from spiderling.base.options import Options
@@ -177,17 +177,6 @@ def test_a_name_server_that_fails_for_some_and_knows_no_others_is_no_network(tmp
         names.says, names.knows_not = "", ()
         assert crawl.run(seeds(server)).code == 0
         assert_whole(crawl, server)
-
-
-def test_seeds_stop_with_3_too_and_the_same_command_goes_on(tmp_path):
-    (tmp_path / "seeds.txt").write_text("http://h1.test/")
-    arguments = ("check", str(tmp_path / "seeds.txt"), "-a", "lang=cs", "-o", str(tmp_path / "good.txt"))
-    with name_server("no such name") as names:
-        settings = ["-s", CONTACT, "-s", f"SPIDERLING_NAMESERVERS={names.address}"]
-        ended = scrapy("seeds", *arguments, *settings)
-    assert ended.code == 3 and "Traceback" not in ended.log
-    assert "no such names are known: h1.test" in ended.log
-    assert (tmp_path / "good.txt.state").is_dir()
 
 
 @pytest.mark.slow

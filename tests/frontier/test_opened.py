@@ -98,7 +98,7 @@ def test_a_file_that_another_host_waits_for_needs_no_room() -> None:
 @pytest.mark.parametrize("answer", [page(), Answer(status=0), to("http://n0.cz/other")])
 def test_a_crawl_opens_the_next_host_when_the_first_page_is_asked_for(monkeypatch, answer) -> None:
     monkeypatch.setattr(throttle, "FEW_OPENED", 1)
-    monkeypatch.setattr(throttle, "_FILES", 10**9)
+    monkeypatch.setattr(throttle, "FILES", 10**9)
     seeds = [f"http://n{number}.cz/" for number in range(3)]
     crawl = VirtualCrawl({seed: page() for seed in seeds} | {seeds[0]: answer, "http://n0.cz/other": page()})
     crawl.run(seeds[0], until=crawl.now + 1.0)

@@ -28,6 +28,7 @@ from spiderling.languages import codes_of, find_languages, load, to_recognise
 from spiderling.text import LanguageModels, Page, Paragraph
 from spiderling.text.page import kept_elements
 from spiderling.text.prevertical import render_attributes
+from spiderling.text.quality import Quality
 from spiderling.workers.process import Task, WorkerConfig, text_process
 
 if TYPE_CHECKING:  # what handles corpora takes as long to import as the text chain
@@ -40,6 +41,8 @@ FORMATS = {"txt": "text", "json": "jsonl", "xmltei": "tei"} | {
     name: name for name in ("markdown", "prevertical", "vertical", "conllu")
 }
 """Name of a format, of those that trafilatura has too as there -> its name in export/formats.py."""
+
+_SIGNALS = ("badness", "known_share", *Quality._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,19 @@ class Document:
         """The code of the language that most of the text is in; '' if that is none of the languages asked for."""
         return self.attributes.get("lang", "")
 
+    @property
+    def encoding(self) -> str:
+        """The encoding that the page was read in; '' if that is not known."""
+        return self.attributes.get("enc_detected", "")
+
+    @property
+    def quality(self) -> dict[str, float]:
+        """Signals of the text by their names in docs/corpus.md, such as ``badness``; those that are known."""
+        from spiderling.export.formats import number
+
+        said = {name: number(self.attributes.get(name, "")) for name in _SIGNALS}
+        return {name: value for name, value in said.items() if value is not None}
+
     def to(self, format_name: str) -> str:
         """The document as 'txt', 'markdown', 'json' (one line), 'xmltei', or in another format of FORMATS.
 
@@ -105,7 +121,7 @@ class Identified(NamedTuple):
 
 
 def extract(
-    page: str | bytes | PathLike[str], lang: str = "", url: str = "", *, kinds: str = Options().paragraph_kinds
+    page: str | bytes | PathLike[str], lang: str = "", url: str | None = None, *, kinds: str = Options().paragraph_kinds
 ) -> Document:
     """The document in *page*: HTML, PDF, Word, OpenDocument or EPUB, as bytes or the path of a file; or HTML as text.
 
@@ -120,7 +136,7 @@ def extract(
     return document_of(process(Task(body, url or NO_URL, charset)), url, accepted)
 
 
-def document_of(page: Page, url: str, accepted: Sequence[str]) -> Document:
+def document_of(page: Page, url: str | None, accepted: Sequence[str]) -> Document:
     """The document of *page*, which was found at *url*, if that is known."""
     attributes = {
         "url": url,

@@ -41,9 +41,11 @@ def test_what_a_page_gives(file):
     assert "Nabídka" not in found.text
     assert "mačka" not in found.text, "another language"
     assert found.links == ("https://a.example/menu", "https://a.example/x/b.html")
-    assert found.attributes["enc_detected"] == "cp1250"
+    assert found.encoding == "cp1250"
     assert int(found.attributes["words"]) == len(found.text.split())
-    assert {"badness", "known_share", "stopword_share"} <= found.attributes.keys()
+    assert found.quality["stopword_share"] == float(found.attributes["stopword_share"]) > 0
+    assert {"badness", "known_share"} <= found.quality.keys()
+    assert "translated" not in found.quality, "that is no number"
 
 
 def test_the_page_may_be_a_path_bytes_or_text(file):

@@ -378,7 +378,7 @@ class Schedule:
             self._give_place(host, now)
 
     def _give_place(self, host: Host, now: float) -> None:
-        self.intervals.due(host, now)
+        host.due = max(self.intervals.due(host, now), now)  # what it waited for a place does not count
         host.active = True
         host.turns = 0
         self.places_used += 1

@@ -122,7 +122,7 @@ def test_four_shards_crawl_the_same_web_with_one_summary(tmp_path: Path) -> None
     assert "Starting the crawl in" in output and "4 shards on" in output
     assert re.search(r"shard \d: The live page: http://127\.0\.0\.1:\d+/ \(", output)
     assert output.count("is finished.\n") == 1
-    assert re.search(r"balance +([\d,]+) discovered = \1 ends \+ 0 waiting\n", output)
+    assert re.search(r"balance +([\d,]+) discovered = \1 ends \+ 0 waiting \+ 0 in transit\n", output)
     assert f"The report is in {jobdir}/report.html" in output
     assert "ERROR" not in output and "Traceback" not in output
     assert [place.name for place in sorted(jobdir.glob("shard-*/corpus/*"))]

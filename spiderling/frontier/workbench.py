@@ -176,13 +176,14 @@ class Workbench:
 
     def next_due(self) -> float | None:
         """When ``pop`` will next give a host; None when it holds none."""
-        dues = [self._front(self._heap)]
+        dues: list[float | None] = []
         for groups, pairs in self._ready.items():
             for rank, (others, unopened) in enumerate(pairs):
                 if others:
                     dues.append(self._front(others))
                 if unopened:
                     dues.append(self._opens_at(groups, rank, unopened))
+        dues.append(self._front(self._heap))  # the last: an address whose entry was stale is there again
         return min((due for due in dues if due is not None and due < math.inf), default=None)
 
     def forget_idle(self, now: float) -> None:

@@ -94,6 +94,7 @@ DUMP = (
 )
 FILES = {
     "page.html": lambda job: document("page").encode(),
+    **dict.fromkeys(("pages/1.html", "pages/2.html"), lambda job: document("page").encode()),
     **dict.fromkeys(("text.txt", "rm.txt", "rm-web.txt", "cs.txt"), lambda job: text_of("cs").encode()),
     **dict.fromkeys(("wikipedia.txt", "news.txt"), lambda job: text_of("hsb").encode()),
     "warc.paths": lambda job: b"crawl-data/1.warc.gz\n" * 9,
@@ -119,7 +120,7 @@ def furnish(place: Path, line: str, job: Path) -> None:
         for path in ROOT.iterdir():
             if path.name != "crawls" and not path.name.startswith("."):
                 (place / path.name).symlink_to(path)
-    for name in set(re.findall(r"crawls/[\w-]+", line)):
+    for name in set(re.findall(r"(?<!JOBDIR=)crawls/[\w-]+", line)):
         shutil.copytree(job, place / name)
     outputs = OUTPUT.findall(line)
     for name, content in FILES.items():
@@ -136,7 +137,7 @@ def furnish(place: Path, line: str, job: Path) -> None:
 
 def typed(line: str, run: Run) -> str:
     """*line* with what a reader puts into it."""
-    pattern = "|".join(rf"(?<![\w.]){re.escape(word)}(?![\w.])" for word in STAND_INS)
+    pattern = "|".join(rf"(?<![\w.]){re.escape(word)}(?![\w.=])" for word in STAND_INS)
     return f"{re.sub(pattern, lambda found: STAND_INS[found[0]], line)} {run.more}".strip()
 
 
@@ -146,6 +147,8 @@ def execute(line: str, place: Path, settings: dict[str, object]) -> Ended:
     if program == "scrapy" and ">" in arguments:  # what it prints is looked at; a shell would write it to the file
         at = arguments.index(">")
         del arguments[at : at + 2]
+    files = ([str(path.relative_to(place)) for path in sorted(place.glob(word))] for word in arguments)
+    arguments = [name for word, found in zip(arguments, files, strict=True) for name in found or [word]]
     if arguments[0] in ("crawl", "seeds", "page"):
         arguments += flags(settings)
     if program == "scrapy":

@@ -113,7 +113,7 @@ async def test_work_is_shared_and_the_rest_waits(monkeypatch):
     monkeypatch.setattr("spiderling.workers.pool.Worker", Noted)
     async with working(2) as pool:
         running = [asyncio.ensure_future(pool.process(order("sleep 0.1"))) for _ in range(12)]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0)  # each has begun, and no worker has had time to end
         assert pool.queued == 12
         assert all(len(worker.jobs) == QUEUED_PER_WORKER for worker in workers)
         pages = await asyncio.gather(*running)

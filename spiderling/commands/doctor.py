@@ -88,7 +88,8 @@ async def _asked(options: Options) -> tuple[str, str]:
     name = host_of_contact(options.contact) or _ANY_NAME
     resolver = Resolver(options, HostMap(options.hosts))
     try:
-        found = await asyncio.wait_for(resolver.resolve(name), _DNS_S)
+        async with asyncio.timeout(_DNS_S):
+            found = await resolver.resolve(name)
     except (NameNotFound, NameServerFailure, TimeoutError) as error:
         words = str(error) or f"no answer about {name} in {_DNS_S} s"
         return words, "look at /etc/resolv.conf, or name others by -s SPIDERLING_NAMESERVERS=ADDRESS"

@@ -98,7 +98,7 @@ def _pages(names: Sequence[str], config: WorkerConfig, processes: int) -> Iterat
             going = deque(islice(tasks, _AHEAD * processes))
             while going:
                 name, task = going.popleft()
-                yield name, runner.run(asyncio.wait_for(task, None))
+                yield name, runner.run(asyncio.wait_for(task, None))  # the runner takes no task, but a coroutine
                 going.extend(islice(tasks, 1))
         finally:
             runner.run(pool.stop())

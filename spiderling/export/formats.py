@@ -71,9 +71,8 @@ _SQL_TYPES = {
     "paragraphs": "STRUCT(text VARCHAR, class VARCHAR, kind VARCHAR, heading BOOLEAN, lang VARCHAR, dup BOOLEAN)[]",
 }
 """Type of a column -> that of DuckDB in which it is read."""
-_DETAILS: dict[str, Callable[[str], object]] = {
-    "class": str, "kind": str, "heading": "1".__eq__, "lang": str, "dup": "1".__eq__,
-}  # fmt: skip
+_MARKS = {"class": False, "kind": False, "heading": True, "lang": False, "dup": True}
+"""Attribute of a paragraph -> whether it is a yes or no, written as "1" or left out; the others are text."""
 CONDITION_COLUMNS = [name for name, kind in COLUMNS.items() if kind not in ("text", "paragraphs")]
 """The columns that a condition of ``--where`` may name; dates, and languages with their shares, are text."""
 _MONTH = re.compile(r"\d{4}-\d\d(?!\d)")
@@ -87,7 +86,8 @@ def record_of(document: CorpusDocument) -> dict[str, Any]:
     record["text"] = "\n".join(document.paragraphs)
     record["other"] = _other(attributes)
     record["paragraphs"] = [
-        {"text": text} | {name: read(detail.get(name, "")) for name, read in _DETAILS.items()}
+        {"text": text}
+        | {name: detail.get(name) == "1" if is_mark else detail.get(name, "") for name, is_mark in _MARKS.items()}
         for text, detail in zip(document.paragraphs, document.details, strict=True)
     ]
     return record
@@ -211,7 +211,7 @@ def _dates(attributes: Mapping[str, str]) -> str:
 def _when(date: str) -> str:
     """*date* as an attribute, if it is a year, month, day or time by the rules of XML Schema."""
     with suppress(ValueError):
-        datetime.fromisoformat(date if len(date) > 7 else f"{date}-01-01"[:10])
+        datetime.fromisoformat(date if len(date) > 7 else f"{date}-01-01"[:10])  # a year or month by its first day
         return f' when="{date}"' if _DATE.fullmatch(date) else ""
     return ""
 

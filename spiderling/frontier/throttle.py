@@ -11,6 +11,8 @@ Idle time has a price as well: while the crawl gets less text a second than it d
 At its start a crawl knows little of what hosts give: home pages, from which it begins, hold the least text.  So the bar
 grows with the first text that is kept, and unread hosts of a rank are taken to yield nearly as much as the bar until
 some were tried.
+
+`Opened` bounds how many new hosts are asked for the files of their sites ahead of their first page.
 """
 
 from __future__ import annotations
@@ -73,8 +75,8 @@ class Opened:
     """How many hosts are *opened*: the rules of their sites are known, and their first page is to be asked for.
 
     Who opens a host whenever nothing better is due asks most hosts for their files alone: better links come meanwhile.
-    So hosts are opened only while those of their rank and better ones are fewer than an interval's requests could open,
-    at the present rate.
+    So a host is opened only while the opened ones of its rank and better ranks are fewer than FEW_OPENED, or than the
+    requests of an interval could open at the present rate, if that is more.
     """
 
     def __init__(self, interval_s: Callable[[], float]) -> None:
@@ -88,7 +90,10 @@ class Opened:
     def count_request(self, now: float) -> None:
         """A request is handed out."""
         self._requests.add(1, now)
-        self._enough = max(FEW_OPENED, int(self._requests.per_second(now) * self._interval_s() / FILES))
+        enough = max(FEW_OPENED, int(self._requests.per_second(now) * self._interval_s() / FILES))
+        if enough != self._enough:
+            self._enough = enough
+            self._settle()
 
     def note(self, host: Host, rank: int | None) -> None:
         """*host* is opened and has *rank*; None: it is not opened, or no longer."""
@@ -99,6 +104,10 @@ class Opened:
         if rank is not None:
             self._numbers[rank] += 1
         host.opened_in = rank
+        self._settle()
+
+    def _settle(self) -> None:
+        """Work out from which rank on enough hosts are opened."""
         so_far = accumulate(self._numbers)
         self._full_from = next((rank for rank, number in enumerate(so_far) if number >= self._enough), RANKS)
 

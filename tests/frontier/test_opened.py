@@ -47,6 +47,16 @@ def test_a_fast_crawl_may_open_more(a_second: int, enough: int) -> None:
     assert number == pytest.approx(enough, rel=0.05)
 
 
+def test_room_follows_the_rate_of_requests_at_once() -> None:
+    opened = Opened(lambda: 5.0)
+    for number in range(FEW):
+        opened.note(host_of(number), 0)
+    assert not opened.has_room(0)
+    for number in range(12_000):
+        opened.count_request(number / 200)
+    assert opened.has_room(0)
+
+
 class Bench(Workbench):
     """A workbench on which hosts may be opened while ``room`` says so."""
 
@@ -95,7 +105,7 @@ def test_a_file_that_another_host_waits_for_needs_no_room() -> None:
     assert not host.is_unopened
 
 
-@pytest.mark.parametrize("answer", [page(), Answer(status=0), to("http://n0.cz/other")])
+@pytest.mark.parametrize("answer", [page(transit_s=3.0), Answer(status=0), to("http://n0.cz/other")])
 def test_a_crawl_opens_the_next_host_when_the_first_page_is_asked_for(monkeypatch, answer) -> None:
     monkeypatch.setattr(throttle, "FEW_OPENED", 1)
     monkeypatch.setattr(throttle, "FILES", 10**9)
@@ -107,5 +117,8 @@ def test_a_crawl_opens_the_next_host_when_the_first_page_is_asked_for(monkeypatc
     crawl.run()
     first = [start.url for start in crawl.starts if start.url.endswith((".cz/", "robots.txt"))][:3]
     assert first[:2] == ["http://n0.cz/robots.txt", seeds[0]]
+    asked = next(start.time for start in crawl.starts if start.url == seeds[0])
+    opened = next(start.time for start in crawl.starts if start.url == "http://n1.cz/robots.txt")
+    assert opened < asked + 1.0, "its answer is not waited for"
     assert crawl.ends[Reason.KEPT] >= 2
     assert not crawl.frontier.ledger.balance.waiting

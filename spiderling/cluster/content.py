@@ -271,7 +271,7 @@ _REMEMBERED = 1_000_000  # links that are known as sent, at most; chosen: 12 MB
 _KNOWN_HOSTS = 200_000  # hosts whose distance is remembered, at most; chosen: 20 MB
 _TAIL_BITS = 24  # bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
-_KEY_MASK = (1 << 64) - 1
+_KEY_MASK = (1 << 63) - 1  # so many bits of it, since a KeyTable holds signed keys
 
 _Found = tuple[LinkBatch, NDArray[np.uint16], Places]
 """Links of a page, the owner of each, and the places of those to be sent."""

@@ -38,7 +38,7 @@ from spiderling.base.files import replacing, saving, sync_directory, zstd
 from spiderling.base.options import Options
 from spiderling.base.terminal import entries_of
 from spiderling.corpus.segments import SUFFIX, read_documents
-from spiderling.frontier.storage.seen import SeenSet
+from spiderling.frontier.storage.seen import KeyTable
 from spiderling.text.fingerprints import FORM, ODD, Shingles, shingles
 
 
@@ -49,12 +49,12 @@ class DigestSet:
     """
 
     def __init__(self, digests: Iterable[int] = ()) -> None:
-        self._kept = SeenSet(digests)
-        self._kept.drain()
+        self._kept = KeyTable()
+        self._kept.load(np.fromiter(digests, np.int64))
         self._pending: set[int] = set()
 
     def isdisjoint(self, digests: Collection[int]) -> bool:
-        return self._pending.isdisjoint(digests) and not any(map(self._kept.__contains__, digests))
+        return self._pending.isdisjoint(digests) and len(self._kept.missing(digests)) == len(digests)
 
     def update(self, digests: Iterable[int]) -> None:
         """A page with these digests is in work."""
@@ -69,7 +69,6 @@ class DigestSet:
         for digest in digests:
             self._pending.discard(digest)
             self._kept.add(digest)
-        self._kept.drain()
 
 
 def digest_key(digest: bytes) -> int:

@@ -26,6 +26,7 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import hint, with_progress
 from spiderling.languages import codes_of, find_languages, load, to_recognise
 from spiderling.text import LanguageModels, Page, Paragraph
+from spiderling.text.html.blocks import MARKUP_ATTRIBUTES
 from spiderling.text.page import kept_elements
 from spiderling.text.prevertical import render_attributes
 from spiderling.text.quality import Quality
@@ -121,18 +122,24 @@ class Identified(NamedTuple):
 
 
 def extract(
-    page: str | bytes | PathLike[str], lang: str = "", url: str | None = None, *, kinds: str = Options().paragraph_kinds
+    page: str | bytes | PathLike[str],
+    lang: str = "",
+    url: str | None = None,
+    *,
+    kinds: str = Options().paragraph_kinds,
+    markup: str = "",
 ) -> Document:
     """The document in *page*: HTML, PDF, Word, OpenDocument or EPUB, as bytes or the path of a file; or HTML as text.
 
     A str with a ``<`` in it is HTML, any other is a path.  *lang* names the languages that are kept, such as 'cs,sk';
-    by default all that are known.  Relative links need the page's *url*.  *kinds* of paragraphs are named as in the
-    setting SPIDERLING_PARAGRAPH_KINDS.  A page without text gives a document without kept paragraphs.
+    by default all that are known.  Relative links need the page's *url*.  *kinds* of paragraphs and *markup* are
+    named as in the settings SPIDERLING_PARAGRAPH_KINDS and SPIDERLING_MARKUP.  A page without text gives a document
+    without kept paragraphs.
 
-    Raises BadInput for an unknown language or kind, and for a file that cannot be read.
+    Raises BadInput for an unknown language, kind or mark-up, and for a file that cannot be read.
     """
     body, charset = _read(page)
-    accepted, process = _chain(lang, kinds)
+    accepted, process = _chain(lang, kinds, markup)
     return document_of(process(Task(body, url or NO_URL, charset)), url, accepted)
 
 
@@ -192,6 +199,7 @@ def read(name: str | PathLike[str]) -> Iterator[Document]:
                 detail.get("lang"),
                 True,
                 "dup" in detail,
+                tuple((name, detail[name]) for name in MARKUP_ATTRIBUTES if name in detail),
             )
             for text, detail in zip(texts, details, strict=True)
         )
@@ -243,11 +251,11 @@ def dedup(
     return totals, kept
 
 
-def config_of(lang: str, kinds: str) -> WorkerConfig:
+def config_of(lang: str, kinds: str, markup: str = "") -> WorkerConfig:
     """What `extract` judges pages by, for a text worker; raises BadInput."""
     infos = find_languages(lang) if lang else []
     accepted = [info.code for info in infos] or codes_of()
-    options = replace(Options(), lang=",".join(accepted), paragraph_kinds=kinds)
+    options = replace(Options(), lang=",".join(accepted), paragraph_kinds=kinds, markup=markup)
     return WorkerConfig.from_options(options, accepted, tuple(to_recognise(infos) if infos else accepted))
 
 
@@ -275,7 +283,7 @@ def _models(codes: tuple[str, ...]) -> LanguageModels:
 
 
 @cache
-def _chain(lang: str, kinds: str) -> tuple[Sequence[str], Callable[[Task], Page]]:
+def _chain(lang: str, kinds: str, markup: str) -> tuple[Sequence[str], Callable[[Task], Page]]:
     """The codes of the languages that are kept, and the text chain, whose models are loaded once."""
-    config = config_of(lang, kinds)
+    config = config_of(lang, kinds, markup)
     return config.options.accepted, text_process(config)

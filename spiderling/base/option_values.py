@@ -290,12 +290,22 @@ def parse_paragraph_kinds(text: str) -> frozenset[str]:
     return kinds
 
 
+BREAKS, LISTS, TABLES, NOTES, RUBY = "breaks", "lists", "tables", "notes", "ruby"
+MARKUP = (BREAKS, LISTS, TABLES, NOTES, RUBY)
+
+
+def parse_markup(text: str) -> frozenset[str]:
+    """The mark-up in *text*, separated by commas; raises BadInput for one that is not in MARKUP."""
+    return media_types.known_entries("MARKUP", text, MARKUP)
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
     "yield_profile": parse_yield_profile,
     "recrawl": parse_recrawl,
     "recrawl_requests": parse_recrawl_requests,
     "documents": media_types.parse,
     "paragraph_kinds": parse_paragraph_kinds,
+    "markup": parse_markup,
     "optouts": lambda text: OptOutPolicy.parse("research", text),
     "ports": parse_ports,
     "traps": parse_traps,

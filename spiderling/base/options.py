@@ -217,6 +217,11 @@ class Options:
         "text,heading,comment",
         "Kinds of paragraphs that are kept, with commas: text, heading, comment, teaser, code, cell, notice.",
     )
+    markup: str = _option(
+        "",
+        "Mark-up of pages that is kept, with commas: breaks (<br>), lists and tables (their number, and that of the "
+        "item), notes (marks of footnotes), ruby (readings).",
+    )
     min_known_share: float = _option(
         0.6,
         "How usual the text's character 4-grams and short words are for its language, where 1 is the language's own "

@@ -224,7 +224,7 @@ def documents(lines: Iterable[str]) -> Iterator[CorpusDocument]:
         elif line.startswith("</p>"):
             attributes = None
         elif attributes is not None:
-            document.paragraphs.append(unescape(line.rstrip("\n")))
+            document.paragraphs.append(unescape(line.rstrip("\n").replace("<lb/>", "\n")))
             document.details.append(attributes)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import Any
@@ -31,7 +31,7 @@ from spiderling.base.option_values import CODE
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
 from spiderling.languages import available
-from spiderling.text.prevertical import escape, render_attributes, tokens
+from spiderling.text.prevertical import escape, render_attributes, tokens, with_breaks
 from spiderling.text.quality import END, FOLLOWING, FULL_STOP, SIGNS
 
 FRAME_CHARS = 1_000_000  # characters of a frame; chosen
@@ -192,14 +192,40 @@ def _lines(document: StoredDocument) -> Iterator[str]:
         yield f"<profileDesc><langUsage>{languages}</langUsage></profileDesc>"
     yield "</teiHeader>"
     yield f"<text{_lang(attributes.get('lang', ''))}><body>"
-    for text, detail in zip(paragraphs, details, strict=True):
-        name = "heading" if detail.get("heading") == "1" else detail.get("kind", "")
-        element, kind = ("p", "") if name in ("", "text") else ("ab", f' type="{escape(name)}"')
-        double = ' rend="duplicate"' if detail.get("dup") == "1" else ""
-        yield f"<{element}{kind}{double}{_lang(detail.get('lang', ''))}>{escape(text)}</{element}>"
+    for container, group in groupby(zip(paragraphs, details, strict=True), _container):
+        if container == "row":
+            rows = (_items(row, "cell") for _, row in groupby(group, lambda entry: entry[1]["row"]))
+            yield from ("<table>", *(f"<row>{row}</row>" for row in rows), "</table>")
+        elif container:
+            yield f"<list>{_items(group, 'item')}</list>"
+        else:
+            yield from map(_element, group)
     if not paragraphs:
         yield "<p/>"
     yield "</body></text></TEI>"
+
+
+_Entry = tuple[str, dict[str, str]]  # text and attributes of a paragraph
+
+
+def _container(entry: _Entry) -> str:
+    """What the paragraph is in: "row" for a table, its number for a list, else nothing."""
+    return "row" if "row" in entry[1] else entry[1].get("list", "")
+
+
+def _items(group: Iterable[_Entry], name: str) -> str:
+    """The elements *name* of a list or a row."""
+    items = groupby(group, lambda entry: entry[1].get("item", ""))
+    return "".join(f"<{name}>{''.join(map(_element, item))}</{name}>" for _, item in items)
+
+
+def _element(entry: _Entry) -> str:
+    """The element of a paragraph."""
+    text, detail = entry
+    name = "heading" if detail.get("heading") == "1" else detail.get("kind", "")
+    element, kind = ("p", "") if name in ("", "text") else ("ab", f' type="{escape(name)}"')
+    double = ' rend="duplicate"' if detail.get("dup") == "1" else ""
+    return f"<{element}{kind}{double}{_lang(detail.get('lang', ''))}>{with_breaks(text)}</{element}>"
 
 
 def _dates(attributes: Mapping[str, str]) -> str:
@@ -253,12 +279,13 @@ def _text(document: StoredDocument) -> str:
 
 
 def _markdown(document: StoredDocument) -> str:
-    """Headings and code as such, under the title."""
+    """Headings, code and paragraphs of lists as such, under the title."""
     attributes, paragraphs, details = parse_document(document)
     parts = [f"# {attributes['title']}"] if "title" in attributes else []
     for text, detail in zip(paragraphs, details, strict=True):
-        mark = "## " if "heading" in detail else ""
-        parts.append(f"```\n{text}\n```" if detail.get("kind") == CODE else f"{mark}{text}")
+        mark = "## " if "heading" in detail else "- " if "list" in detail else ""
+        broken = text.replace("\n", "\\\n")
+        parts.append(f"```\n{text}\n```" if detail.get("kind") == CODE else f"{mark}{broken}")
     return "\n\n".join(parts) + "\n\n"
 
 
@@ -268,7 +295,7 @@ def _vertical(document: StoredDocument) -> str:
     month = "" if "month" in document.attributes else render_attributes({"month": found[0] if found else ""})
     head, _, body = document.text.partition("\n")
     lines = [head.removesuffix(">") + month + ">"]
-    for line in body.split("\n"):
+    for line in body.replace("<lb/>", "\n<lb/>\n").split("\n"):
         if line.startswith("<") or not line:
             lines.append(line)
             continue

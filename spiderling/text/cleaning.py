@@ -9,6 +9,7 @@ from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 import xxhash
 
@@ -22,8 +23,9 @@ from spiderling.text.encoding.detect import decode
 from spiderling.text.encoding.labels import query_in
 from spiderling.text.encoding.mending import encoded_once
 from spiderling.text.fingerprints import digests_of, shingles, sketch
-from spiderling.text.html.blocks import MAX_LINKS, Parsed, RawLink, named_tuples
+from spiderling.text.html.blocks import MAX_LINKS, Markup, Parsed, RawLink, named_tuples
 from spiderling.text.html.links import join
+from spiderling.text.html.markup import parse_with
 from spiderling.text.html.metadata import FEEDS, Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
@@ -64,6 +66,8 @@ def process(
     A good paragraph is kept when it is of a wanted kind, and in an accepted language or too short to tell.
     Requires that *models* hold the accepted languages.
     """
+    if options.markup:
+        steps = steps._replace(parse=partial(parse_with, options.markup))
     page, text = _process(body, url, http_charset, refresh, models, options, steps)
     once = encoded_once(text) if text and page.known_share < _DOUBTFUL_SHARE else None
     if once is None:
@@ -91,6 +95,7 @@ def _process(
     encodings = models.encodings(options.accepted)
     text, declared, detected, is_mended = decode(body, http_charset, encodings, models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
+    kept: Sequence[Markup] = ()
     if text is not None:
         # undamaged UTF-8 without a byte order mark need not be encoded again
         same = detected == "utf-8" and not is_mended and not body.startswith(BOM_UTF8)
@@ -104,6 +109,7 @@ def _process(
         if refresh and (target := Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})):
             parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
+        kept = parsed.markup
         feeds = page.meta.pop(FEEDS, "").split()
         if options.recrawls:
             found = (join(join(url, parsed.base or "") or url, query_in(detected or "", href)) for href in feeds)
@@ -111,9 +117,19 @@ def _process(
     clean = _measure(page, options, url, steps)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
+    if kept and options.boilerplate != "justext-stock":  # that cuts paragraphs of its own
+        page.paragraphs = list(map(_with_markup, page.paragraphs, kept))
     if not options.gathers_links:
         page.links = []
     return page, text
+
+
+def _with_markup(paragraph: Paragraph, kept: Markup) -> Paragraph:
+    """*paragraph* with what is *kept* of its mark-up; an initial may stand before the text that has lines."""
+    text, plain = paragraph.text, kept.lines.replace("\n", " ")
+    if text.endswith(plain):
+        text = text.removesuffix(plain) + kept.lines
+    return paragraph._replace(text=text, markup=kept.attributes)
 
 
 _Judged = tuple[Page, Parsed, "list[float] | None"]

@@ -179,9 +179,8 @@ class Judge:
         found = lswc_language(self._page, self._options.accepted)
         self._page.lswc_language = found
         self._page.lswc_relevant = found in self._options.accepted
-        rows = [
-            [block.text, cls, "", block.heading, None, False, False] for block, cls in zip(blocks, classes, strict=True)
-        ]
+        pairs = zip(blocks, classes, strict=True)
+        rows = [[block.text, cls, "", block.heading, None, False, False, ()] for block, cls in pairs]
         for index, kind in kind_of.items():
             rows[index][2] = kind
         for index in wanted:

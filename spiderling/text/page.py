@@ -22,7 +22,7 @@ import numpy as np
 
 from spiderling.base.link_batch import NONE as NO_LINKS
 from spiderling.base.link_batch import LinkBatch, received
-from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_paragraph_kinds, parse_recrawl
+from spiderling.base.option_values import COMMENT, HEADING, TEXT, parse_markup, parse_paragraph_kinds, parse_recrawl
 from spiderling.base.options import Options
 from spiderling.text.boilerplate.model import THRESHOLD, BlockModel, load
 from spiderling.text.fingerprints import NO_SHINGLES, Shingles
@@ -34,13 +34,16 @@ from spiderling.text.quality import NO_QUALITY, Quality
 class Paragraph(NamedTuple):
     """One block of text, in the order of the page."""
 
-    text: str  # in normal form (text/html/blocks.py): no tags, single spaces, no control characters
+    text: str
+    """In normal form (text/html/blocks.py): no tags, single spaces, no control characters; a line feed for each <br> by
+    TextOptions.markup."""
     cls: str  # 'good' (running text) or 'bad'
     kind: str  # what it is (base/option_values.py) if it is good, else ''
     heading: bool
     language: str | None  # None if the paragraph is not good or too short, or its language not sure
     kept: bool  # whether it belongs to the clean text of the page
     duplicate: bool = False  # whether most of it was kept before: the crawl sets it, ``text/`` knows only one page
+    markup: tuple[tuple[str, str], ...] = ()  # further attributes (MARKUP_ATTRIBUTES), by TextOptions.markup
 
 
 class PageLink(NamedTuple):
@@ -66,6 +69,7 @@ class TextOptions:
     min_known_share: float = 0.6  # least known share of a text in its language; .75 of it for a single paragraph
     with_shingles: bool = False
     kinds: frozenset[str] = frozenset((TEXT, HEADING, COMMENT))  # kinds (base/option_values.py) that are kept
+    markup: frozenset[str] = frozenset()  # which mark-up is kept (base/option_values.py)
     gathers_links: bool = True  # whether a page's links are wanted; its quality counts them all the same
     shards: int = 1  # shards of the crawl; if there are several, the owners of linked hosts are looked up
     recrawls: bool = False  # whether pages are revisited: then feeds and digests of paragraphs are wanted
@@ -81,6 +85,7 @@ class TextOptions:
             min_known_share=options.min_known_share,
             with_shingles=options.knows_shingles(),
             kinds=parse_paragraph_kinds(options.paragraph_kinds),
+            markup=parse_markup(options.markup),
             gathers_links=gathers_links,
             shards=options.shards,
             recrawls=parse_recrawl(options.recrawl) > 0,
@@ -173,8 +178,9 @@ class Page:
 
 def kept_elements(paragraphs: Iterable[Paragraph]) -> bytes:
     """The kept *paragraphs* as prevertical."""
-    kept = ((p.text, details(p.cls, p.kind, p.heading, p.language, p.duplicate)) for p in paragraphs if p.kept)
-    return elements(kept).encode("utf-8", "replace")
+    kept = (p for p in paragraphs if p.kept)
+    pairs = ((p.text, details(p.cls, p.kind, p.heading, p.language, p.duplicate, p.markup)) for p in kept)
+    return elements(pairs).encode("utf-8", "replace")
 
 
 _FIELDS = tuple(spec.name for spec in fields(Page))

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from spiderling.base.machine import missing
 from spiderling.text.fingerprints import HAN_KANA
+from spiderling.text.html.blocks import MARKUP_ATTRIBUTES
 from spiderling.text.ngrams import MARKS
 
 logger = logging.getLogger(__name__)
@@ -33,12 +34,13 @@ def render(attributes: Mapping[str, object], paragraphs: Iterable[tuple[str, str
 
 def elements(paragraphs: Iterable[tuple[str, str]]) -> str:
     """The ``<p>`` elements of a document; *paragraphs* as in `render`."""
-    return "".join([f"<p{details}>\n{escape(text)}\n</p>\n" for text, details in paragraphs])
+    return "".join([f"<p{details}>\n{with_breaks(text)}\n</p>\n" for text, details in paragraphs])
 
 
 def are_elements(data: bytes) -> bool:
-    """Whether *data* cannot end its document: each ``<`` in it is of a ``<p`` or of a line ``</p>``."""
-    if not data.count(b"<") / 2 == data.count(b"\n") / 3 == data.count(b"<p") == data.count(b"\n</p>\n"):
+    """Whether *data* cannot end its document: each ``<`` in it is of a ``<p``, a ``<lb/>`` or a line ``</p>``."""
+    tags = data.count(b"<") - data.count(b"<lb/>")
+    if not tags / 2 == data.count(b"\n") / 3 == data.count(b"<p") == data.count(b"\n</p>\n"):
         return False
     try:
         data.decode("utf-8")
@@ -53,17 +55,24 @@ def render_attributes(attributes: Mapping[str, object]) -> str:
 
 
 @lru_cache(maxsize=1000)
-def details(cls: str, kind: str, heading: bool, language: str | None, duplicate: bool) -> str:
+def details(
+    cls: str, kind: str, heading: bool, language: str | None, duplicate: bool, markup: Sequence[tuple[str, str]] = ()
+) -> str:
     """The attributes of a paragraph, as `render_attributes` gives them."""
     mark = "1" if heading else ""
-    return render_attributes(
-        {"class": cls, "kind": kind, "heading": mark, "lang": language or "", "dup": "1" if duplicate else ""}
-    )
+    attributes = {"class": cls, "kind": kind, "heading": mark, "lang": language or "", "dup": "1" if duplicate else ""}
+    further = {name: value for name, value in markup if name in MARKUP_ATTRIBUTES}
+    return render_attributes(attributes | further)
 
 
 def escape(text: str) -> str:
     """*text* as XML 1.0 character data or attribute value on one line, without characters that XML forbids."""
     return _UNUSUAL.sub(lambda match: _ESCAPES.get(match[0], ""), text)
+
+
+def with_breaks(text: str) -> str:
+    """*text* as `escape` gives it, with ``<lb/>`` for each line feed."""
+    return escape(text) if "\n" not in text else "<lb/>".join(map(escape, text.split("\n")))
 
 
 _JOINERS = "\u200c\u200d"

@@ -184,6 +184,16 @@ class RawLink(NamedTuple):
     language: str = ""  # its hreflang, else its lang; not checked
 
 
+class Markup(NamedTuple):
+    """What is kept of the mark-up in a block, on request (markup.py)."""
+
+    lines: str  # its text with a line feed in place of the space for a <br>
+    attributes: tuple[tuple[str, str], ...]  # of its paragraph: names of MARKUP_ATTRIBUTES, and values
+
+
+MARKUP_ATTRIBUTES = ("list", "row", "item", "ruby")
+
+
 class Parsed(NamedTuple):
     """What one pass over a page found."""
 
@@ -198,6 +208,7 @@ class Parsed(NamedTuple):
     data: str  # text of the JSON-LD scripts, at most MAX_DATA_CHARS
     links_cut: int  # number of links left out, beyond MAX_LINKS
     tree: Inherited  # the elements around the blocks
+    markup: Sequence[Markup] = ()  # of each block; empty if it was not asked for
 
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])

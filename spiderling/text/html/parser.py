@@ -417,15 +417,16 @@ class Builder:
         element = self._element
         if element != self._tree.opened[-1] or self._element_changes:
             element = self._text_element()
-        pieces = 1
-        if EDGE in text:
-            pieces = len(list(filter(str.strip, text.split(EDGE))))
-            text = self.joined(text)
-        line = " ".join(text.split())
+        pieces = len(list(filter(str.strip, text.split(EDGE)))) if EDGE in text else 1
+        line = self._line(text)
         if self._initial and line[:1].islower():
             line = self._initial + line
         self._rows.append((line, self._heading, links.chars, self._opener, pieces, element))
         links.end_block()
+
+    def _line(self, text: str) -> str:
+        """The pieces in *text* as one line."""
+        return " ".join((self.joined(text) if EDGE in text else text).split())
 
     def _element_changed(self) -> None:
         """An element that ends no block, but stands in the tree, began or ended."""

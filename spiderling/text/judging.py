@@ -73,7 +73,7 @@ def kinds(blocks: Sequence[Block], tree: Inherited, good: Sequence[int]) -> list
 
     What is named comment or teaser is one only below other text: posts of a forum are named comments, leads teasers.
     """
-    zones = [int(tree.zones[blocks[index].element]) for index in good]
+    zones = tree.zones[[blocks[index].element for index in good]].tolist()
     parts = _parts([len(blocks[index].text) for index in good], zones)
     found: list[str] = []
     is_below_text = False
@@ -128,7 +128,10 @@ def _is_code(text: str, is_marked: bool) -> bool:
 def _is_notice(text: str, zone: int) -> bool:
     if zone & BITS["notice"]:
         return True
-    return any(word in text for word in _NOTICE_WORDS) and _NOTICE.search(text) is not None
+    for word in _NOTICE_WORDS:  # a search for each is faster than one by the pattern
+        if word in text:
+            return _NOTICE.search(text) is not None
+    return False
 
 
 _SAMPLE_BLOCKS = 12  # longest blocks of a page, by which the stop words and lengths of jusText's rules are set; chosen
@@ -267,7 +270,7 @@ class Judge:
         text = " ".join([blocks[index].text for index in own])
         found = self._steps.listed(text, model.stoplist, model.profile)
         page.badness = badness(found, model.profile)
-        if any([self._is_kept(index) for index in good]):
+        if any(map(self._is_kept, good)):
             texts = [blocks[index].text for index in good]
             share = found.stop_words / max(1, found.number) if model.stoplist else 1.0
             page.quality = quality(texts, share, sum([len(block.text) for block in blocks]), self._steps.marks)

@@ -122,6 +122,11 @@ def test_paragraphs(html, expected):
         ("<p>a<a href=#><img></a>b<a href=x>»</a>", ["a b»"]),
         # links for editors, formulas in two forms
         ("<h2>History<span class=mw-editsection>[<a href=/e>edit</a>]</span></h2>", ["History"]),
+        *((f"<p>tree <span class='{names}'>x</span>and",  ["tree and"]) for names in (
+            "u-hiddenVisually", "a11y-hidden b", "offscreen", "assistive-text", "editsection", "edit-page", "fnanchor",
+            "MsoFootnoteReference", "footnote-reference brackets", "line-through", "strikethrough")),
+        *((f"<p>tree <span class='{names}'>x</span> and",  ["tree x and"]) for names in (
+            "offscreens", "no-line-through", "editsections", "footnote-reference-list")),
         ("<p>is <math><mi>π</mi><semantics><annotation>\\pi</annotation></semantics></math>"
          "<span class=katex-html aria-hidden=true>π</span>.", ["is π."]),
         # an initial that is a picture

@@ -17,7 +17,7 @@ from spiderling.text.html.parser import Builder, parse
 _GROUPS = {"ul": "list", "ol": "list", "dl": "list", "tr": "row"}  # tag -> attribute of the paragraphs in it
 _KEPT_BY = {"list": LISTS, "row": TABLES}
 _ITEMS = frozenset(("li", "dt", "dd", "td", "th"))
-_NOTE = re.compile("footnote|doc-noteref", re.IGNORECASE)  # in the class or role of the mark of a note
+_NOTE = re.compile("footnote|endnote|noteref|fnanchor|fnref", re.IGNORECASE)  # a class or role of a note's mark
 _MAX_READINGS = 500  # readings of one block that are kept; chosen
 
 

@@ -58,13 +58,15 @@ _NAMES = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in KINDS
 _FURTHER = ("id", "role", "itemprop")  # attributes that name an element's purpose, besides class
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _LEFT_OUT = re.compile(
-    r"(?<![\w-])(?:sr-only|(?:\w+-)?visually-?hidden|screen-?readers?(?:-(?:text|only))?|element-invisible"
-    r"|mw-editsection|mw-cite-backlink|footnote-?(?:ref|back|backref)|reversefootnote"
-    r"|katex-html|mathjax_preview|mjx_assistive_mathml)(?![\w-])",
+    r"(?<![\w-])(?:sr-(?:only|text)|(?:\w+-)?(?:visually-?hidden|hidden-?visually)|a11y-hidden|assistive-text|off-?screen"
+    r"|screen-?readers?(?:-(?:text|only))?|element-invisible|(?:mw-)?editsection|edit-page|mw-cite-backlink"
+    r"|footnote-?(?:ref|reference|anchor|back|backref)|mso(?:foot|end)notereference|modern-footnotes-footnote|noteref"
+    r"|fnanchor|fnref|reversefootnote|strike-?through|line-through|katex-html|mathjax_preview|mjx_assistive_mathml)(?![\w-])",
     re.IGNORECASE,
 )
 """Classes of elements that are no part of the text: words for screen readers (Bootstrap, WordPress, Drupal), links for
-editors and marks of notes (MediaWiki, Pandoc, Markdown), the second form of a formula (KaTeX, MathJax)."""
+editors and marks of notes (MediaWiki, Pandoc, Markdown, Word), deleted text, the second form of a formula (KaTeX,
+MathJax)."""
 _PARTING = re.compile("|".join(KINDS[kind] for kind in ("detail", "talk", "comment")))
 """Names of inline elements, such as that of an author, that a style sheet may part from the text around."""
 PARTING_TAGS = frozenset(("cite", "time"))

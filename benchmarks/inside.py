@@ -176,9 +176,9 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "throttled": [schedule.throttle],
         "names and addresses": [schedule.names],
         "robots.txt: records": [
-            records.in_memory,
-            records._unknown,
-            records.changed,
+            records._new,
+            records._draining,
+            records._known,
             rules.files.ledger,
         ],
         "robots.txt: parsed": [rules.files._parsed],
@@ -281,7 +281,7 @@ def _units(crawl: Crawl) -> dict[str, int]:
         "backlog": len(schedule._backlog),
         "throttled": sum(map(len, schedule.throttle._waiting)),
         "names and addresses": len(schedule.names._names),
-        "robots.txt: records": len(rules.files.records.in_memory),
+        "robots.txt: records": len(rules.files.records._known),
         "robots.txt: parsed": len(rules.files._parsed),
         "waiting": url_states.ledger.waiting,
     }

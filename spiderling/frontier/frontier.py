@@ -523,7 +523,7 @@ class Frontier:
         """The store has committed what ``drain`` returned last; drop from memory what only the store needs now."""
         self.url_states.queues.note_commit()
         self.hosts.note_commit()
-        self.robots.files.records.forget_stored()
+        self.robots.files.records.committed()
         self.recrawl.committed()
         if self._elsewhere is not None:
             self._elsewhere.committed()

@@ -284,7 +284,7 @@ class Refusals:
 
     def begin(self, host: Host, now: float) -> float:
         """*host* refuses: note when its robots.txt is to be tried again; returns the seconds until then."""
-        former = self._robots.files.records.find(host.name)
+        former = self._robots.files.records.get(host.name)
         times = 1 + (former.failures if former else 0)
         pause = PAUSES_S[min(times, len(PAUSES_S)) - 1]
         self._robots.files.records.put(host.name, RobotsRecord(RobotsStatus.REFUSED, now, now + pause, times))
@@ -293,7 +293,7 @@ class Refusals:
 
     def until(self, name: str) -> float:
         """When the robots.txt of the host *name*, which refuses, is to be tried again."""
-        record = self._robots.files.records.find(name)
+        record = self._robots.files.records.get(name)
         return record.expires if record else 0.0
 
     def retry(self, host: Host, now: float) -> None:

@@ -18,9 +18,11 @@ from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
 from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parse_rules
-from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord
+from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord, Rows
 
 MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
+_UNKNOWN = RobotsRecord("", 0.0, 0.0)
+"""In the place of a record that the store does not have; pages of archives ask for the same again and again."""
 MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
 MAX_RECORD_BYTES = 32_000_000  # bytes of their compressed files, of which one may have up to 500 kB (chosen)
 MAX_PARSED = 8192
@@ -43,63 +45,6 @@ class RobotsStatus(StrEnum):
     REFUSED = "refused"
     """The site refuses us (host_closing.py).  The record of a host's name says until when, and how often it did."""
     UNREACHABLE = "unreachable"  # the retries failed too, and no copy counts
-
-
-class RobotsRecords:
-    """Records by origin (other files: by address); ``changed`` names those that the store does not have yet."""
-
-    def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
-        """*lookup* gives a record that the store has."""
-        self._lookup = lookup
-        self.in_memory: dict[str, RobotsRecord] = {}
-        self._bytes = 0  # upper bound on the bytes of their bodies
-        self._is_whole = True  # whether the store has only records that are in memory
-        self._unknown: set[str] = set()
-        """Keys that the store does not have either; kept, since pages of archives ask for them again and again."""
-        self.changed: set[str] = set()
-
-    def find(self, key: str) -> RobotsRecord | None:
-        """What is known of the robots.txt of an origin, or of another file by its address."""
-        record = self.in_memory.get(key)
-        if record is None and not self._is_whole and key not in self._unknown:
-            record = self._lookup(key)
-            if record is not None:
-                self._keep(key, record)
-            else:
-                self._unknown.add(key)
-        return record
-
-    def put(self, key: str, record: RobotsRecord) -> None:
-        """Enter a record that the store does not have yet."""
-        self._keep(key, record)
-        self._unknown.discard(key)
-        self.changed.add(key)
-
-    def _keep(self, key: str, record: RobotsRecord) -> None:
-        self.in_memory[key] = record
-        self._bytes += len(record.body)
-
-    def look_in_store(self) -> None:
-        """From now on the store may have records that are not in memory, and is asked for them."""
-        self._is_whole = False
-
-    def forget_stored(self) -> None:
-        """If the records take too much memory, drop the oldest of those that the store has."""
-        if len(self._unknown) > MAX_RECORDS:
-            self._unknown.clear()
-        if len(self.in_memory) <= MAX_RECORDS and self._bytes <= MAX_RECORD_BYTES:
-            return
-        self.look_in_store()
-        self._bytes = sum(len(record.body) for record in self.in_memory.values())
-        for key in [key for key in self.in_memory if key not in self.changed]:
-            if len(self.in_memory) <= MAX_RECORDS // 2 and self._bytes <= MAX_RECORD_BYTES // 2:
-                break
-            self._bytes -= len(self.in_memory.pop(key).body)
-
-    def drain(self) -> dict[str, RobotsRecord]:
-        """The records that have changed since the last call."""
-        changed, self.changed = self.changed, set()
-        return {key: self.in_memory[key] for key in changed}
 
 
 class Recent(Generic[Value]):
@@ -125,14 +70,46 @@ class Recent(Generic[Value]):
         self._values.move_to_end(key)
         return found[0]
 
-    def put(self, key: str, value: Value, weight: int) -> None:
-        """Set the value of *key*; others leave if there is no room."""
+    def put(self, key: str, value: Value, weight: int) -> bool:
+        """Set the value of *key*; returns whether others had to leave."""
         if (former := self._values.pop(key, None)) is not None:
             self.weight -= former[1]
         self._values[key] = value, weight
         self.weight += weight
+        number = len(self._values)
         while len(self._values) > self._most or (self.weight > self._max_weight and len(self._values) > 1):
             self.weight -= self._values.popitem(last=False)[1][1]
+        return len(self._values) < number
+
+
+class RobotsRecords(Rows[str, RobotsRecord]):
+    """Records by origin (other files: by address); those that the store has are kept in a bounded cache."""
+
+    def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
+        """*lookup* gives a record that the store has."""
+        super().__init__(lookup)
+        self._known: Recent[RobotsRecord] = Recent(MAX_RECORDS, MAX_RECORD_BYTES)
+        self._is_whole = True  # whether the store has only records that are in memory, and need not be asked
+
+    def look_in_store(self) -> None:
+        """From now on the store may have records that are not in memory, and is asked for them."""
+        self._is_whole = False
+
+    def drain(self) -> dict[str, RobotsRecord]:
+        for key, record in self._new.items():
+            self._keep(key, record)
+        return super().drain()
+
+    def _stored(self, key: str) -> RobotsRecord | None:
+        record = self._known.get(key)
+        if record is None and not self._is_whole:
+            record = self._lookup(key) or _UNKNOWN
+            self._keep(key, record)
+        return None if record is _UNKNOWN else record
+
+    def _keep(self, key: str, record: RobotsRecord) -> None:
+        if self._known.put(key, record, len(record.body)):
+            self._is_whole = False
 
 
 class Reading(NamedTuple):
@@ -221,7 +198,7 @@ class KnownFiles:
 
     def find(self, origin: str, file: SiteFile) -> RobotsRecord | None:
         """What is known of *file*; for a licence *origin* is its address."""
-        return self.records.find(_key(origin, file))
+        return self.records.get(_key(origin, file))
 
     def is_current(self, record: RobotsRecord, now: float) -> bool:
         """Whether *record* counts at *now*; not if it expires too late, because the clock was set back since."""

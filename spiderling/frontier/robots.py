@@ -160,7 +160,9 @@ class Robots:
 
     def paused_until(self, origin: str) -> float:
         """When the robots.txt of *origin*, which could not be fetched, is asked for again."""
-        return self.files.records.in_memory[origin].expires
+        record = self.files.find(origin, SiteFile.ROBOTS)
+        assert record is not None, "it was judged by it"
+        return record.expires
 
     def forbids(self, origin: str, url: str) -> bool:
         """Whether the last known robots.txt, however old, forbids *url*; True if a parser of ours fails on it."""

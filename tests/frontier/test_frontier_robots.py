@@ -313,10 +313,10 @@ def test_store_is_asked_only_for_what_it_can_have(monkeypatch: pytest.MonkeyPatc
         assert rules.missing(f"http://h{number}.cz", 0.0) is not None
         rules.note_answer(f"http://h{number}.cz", FileAnswer(404, b""), 0.0)
     assert asked == []
-    rules.files.records.changed.clear()
-    rules.files.records.forget_stored()
+    rules.files.records.drain()
+    rules.files.records.committed()
     for _ in range(2):
-        assert rules.files.records.find("http://h0.cz") is None
+        assert rules.files.records.get("http://h0.cz") is None
     assert asked == ["http://h0.cz"], "which it may have now, and is asked for once"
 
 
@@ -354,11 +354,12 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
     rules = Robots(ALONE, store.get)
     for number in range(40):
         rules.note_answer(f"http://h{number}.cz", FileAnswer(200, wide(number)), 0.0)
-        rules.files.records.forget_stored()
-        assert f"http://h{number}.cz" in rules.files.records.in_memory, "nobody else may have it yet"
-        store |= rules.files.records.drain()
-        rules.files.records.forget_stored()
-        assert sum(len(record.body) for record in rules.files.records.in_memory.values()) <= 100_000
+        rules.files.records.committed()
+        drained = rules.files.records.drain()
+        assert rules.files.records.get(f"http://h{number}.cz"), "nobody else may have it yet"
+        store |= drained
+        rules.files.records.committed()
+        assert rules.files.records._known.weight <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
 
 

@@ -24,7 +24,6 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url_key
 from spiderling.frontier.recrawl.policy import FEED, HUB, PAGE, SITEMAP
 from spiderling.frontier.storage.protocol import Changes
-from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import UrlEnd, with_outcome
 
 MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
@@ -104,33 +103,6 @@ class RecrawlPage:
             raise DamageError(
                 f"a row of recrawled pages is damaged: {error}; see `scrapy inspect JOBDIR --check`."
             ) from None
-
-
-class Blobs:
-    """Rows of one of ``Changes.blobs``: those that the store has, and those that it does not have yet."""
-
-    def __init__(self, store: SqliteStore, table: str) -> None:
-        self._store = store
-        self._table = table
-        self._new: dict[int, bytes] = {}
-        self._draining: dict[int, bytes] = {}  # those of a batch that is not committed yet
-
-    def __bool__(self) -> bool:
-        """Whether the store has something to learn."""
-        return bool(self._new)
-
-    def put(self, row: int, content: bytes) -> None:
-        self._new[row] = content
-
-    def get(self, row: int) -> bytes | None:
-        return self._new.get(row) or self._draining.get(row) or self._store.blob(self._table, row)
-
-    def drain(self) -> dict[int, bytes]:
-        self._draining, self._new = self._new, {}
-        return self._draining
-
-    def committed(self) -> None:
-        self._draining = {}
 
 
 _PAGE = np.dtype([("key", "u8"), ("found_at", "f4"), ("last", "f4"), ("kind", "u1"), ("flags", "u1")])

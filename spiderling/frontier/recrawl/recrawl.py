@@ -16,6 +16,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,6 @@ from spiderling.frontier.recrawl.pages import (
     MISSED,
     OVER,
     PLANNED,
-    Blobs,
     Columns,
     RecrawlPage,
     Standing,
@@ -46,6 +46,7 @@ from spiderling.frontier.recrawl.pages import (
 )
 from spiderling.frontier.recrawl.policy import FEED, SITEMAP, Pages, RecrawlPolicy, RevisitCandidate, RevisitResult
 from spiderling.frontier.schedule import Schedule
+from spiderling.frontier.storage.protocol import Rows
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.url_states import UrlStates
 
@@ -200,12 +201,12 @@ class Recrawl:
         self._learnt: set[int] = set()  # hosts whose rates have changed since the last batch
         self._is_changed = False
         self._is_stopped = False
-        self.paragraphs = Blobs(store, "paragraph")
+        self.paragraphs = Rows[int, bytes](partial(store.blob, "paragraph"))
         """Page's key -> 8-byte digests of the paragraphs of its newest version, one behind the other."""
         self.marks: dict[str, int] = {}  # how far the URL log was read (crawl/ended_urls.py)
         self.policy = RecrawlPolicy(policy.MIN_WORD_DAYS)
         self.columns = Columns()
-        self.pages = Blobs(store, "recrawled")  # what is known of each recrawled page, by its key
+        self.pages = Rows[int, bytes](partial(store.blob, "recrawled"))  # what is known of each recrawled page, by key
         self._planned = Planned(url_states.host_states.revisits, self.columns, self._revisit_at)
         url_states.queues.next_revisit = self._planned.next_at
 

@@ -15,10 +15,10 @@ minutes after a day, one in two hours after thirty days.  A year takes under 10,
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts import RANKS
@@ -228,3 +228,39 @@ class State:
     meta: dict[str, str] = field(default_factory=dict)
     peers: list[PeerRow] = field(default_factory=list)
     outboxes: dict[int, int] = field(default_factory=dict)  # shard -> number of the first message that waits for it
+
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
+
+
+class Rows(Generic[Key, Row]):
+    """Rows of a table by key: those that the store has, and those that it does not have yet."""
+
+    def __init__(self, lookup: Callable[[Key], Row | None]) -> None:
+        """*lookup* gives a row that the store has."""
+        self._lookup = lookup
+        self._new: dict[Key, Row] = {}
+        self._draining: dict[Key, Row] = {}  # those of a batch that is not committed yet
+
+    def __bool__(self) -> bool:
+        """Whether the store has something to learn."""
+        return bool(self._new)
+
+    def put(self, key: Key, row: Row) -> None:
+        self._new[key] = row
+
+    def get(self, key: Key) -> Row | None:
+        return self._new.get(key) or self._draining.get(key) or self._stored(key)
+
+    def _stored(self, key: Key) -> Row | None:
+        return self._lookup(key)
+
+    def drain(self) -> dict[Key, Row]:
+        """The rows that have changed since the last call."""
+        self._draining, self._new = self._new, {}
+        return self._draining
+
+    def committed(self) -> None:
+        """The store has what was drained last."""
+        self._draining = {}

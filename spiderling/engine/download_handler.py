@@ -34,7 +34,7 @@ from spiderling.engine.component import dispatcher_of
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.engine.outcomes import ResponseHeads
 from spiderling.fetch import errors, tls
-from spiderling.fetch.client import ConnectTarget, Destination, Pool, RawResponse, TimeLimits, Transfer, send
+from spiderling.fetch.client import ConnectTarget, Destination, Pool, RawResponse, minimum_rate, send
 from spiderling.fetch.messages import ACCEPT_ENCODING, BodyDecoder, RawRequest, UrlParts
 
 _ip_address = functools.lru_cache(4096)(ipaddress.ip_address)
@@ -76,7 +76,7 @@ class DownloadHandler(BaseDownloadHandler):
         self._tls_sessions = tls.Sessions(tls.context(crawler.settings))
         bind = crawler.settings.get("DOWNLOAD_BIND_ADDRESS")
         self._bind_address = (bind, 0) if isinstance(bind, str) else bind
-        self._limits = TimeLimits(MIN_BYTES_PER_S, SLOW_WINDOW_S)
+        self._transfers: set[asyncio.Task[Any]] = set()
         self._running = running_time()
         self._pool = Pool(min(MAX_KEPT, descriptor_limit() // 8))
         self._is_cutting = False
@@ -91,9 +91,11 @@ class DownloadHandler(BaseDownloadHandler):
         """The response to *request*, its body decoded; raises only download errors (fetch/errors.py)."""
         request.meta["wire_bytes"] = 0
         stopped_s = self._running.stopped_s()
+        task = asyncio.current_task()
+        assert task is not None
+        self._transfers.add(task)
         try:
-            with self._limits.transfer() as transfer:
-                return await self._fetch(request, transfer)
+            return await self._fetch(request)
         except asyncio.CancelledError:
             if self._is_cutting:
                 raise errors.TransferCut(f"{request.url}: the crawl is being stopped") from None
@@ -103,24 +105,25 @@ class DownloadHandler(BaseDownloadHandler):
                 self._pool.close()
                 self._gate.rest()
             known = errors.translate(error, request.url)
-            if transfer.goes_on and "download_latency" not in request.meta:
-                raise errors.TransferCut(f"{request.url}: asked again over a new connection ({known})") from None
             was_stopped = not self._may_send(stopped_s)
             if was_stopped and self._gate.waits_again(request) and errors.is_of_the_connection(known):
                 raise errors.TransferCut(f"{request.url}: the process was stopped meanwhile ({known})") from None
             raise known from (None if known is error else error)
+        finally:
+            self._transfers.discard(task)
 
     def _cut(self) -> None:
         """End all transfers: the time that they had to finish after a stop is over."""
         self._is_cutting = True
-        self._limits.cancel_all()
+        for task in self._transfers:
+            task.cancel()
 
     async def close(self) -> None:
         """Close all connections."""
         self._cut()
         self._pool.close()
 
-    async def _fetch(self, request: Request, transfer: Transfer) -> Response:
+    async def _fetch(self, request: Request) -> Response:
         if request.meta.get("proxy"):
             raise DownloadCancelledError("A proxy cannot be used: connections go to the judged address.")
         url = UrlParts.of(request.url, bool(request.meta.get("verbatim_url")))
@@ -128,34 +131,38 @@ class DownloadHandler(BaseDownloadHandler):
         total_s = min(self._options.timeout_s, request.meta.get("download_timeout") or self._options.timeout_s)
         loop = asyncio.get_running_loop()
         begin = loop.time()
-        transfer.until = begin + min(FIRST_BYTE_TIMEOUT_S, total_s)
-        await self._its_turn(request, target, transfer.until)
-        raw_response = await self._exchange(url, request, target, transfer)
+        until = begin + min(FIRST_BYTE_TIMEOUT_S, total_s)
+        await self._its_turn(request, target, until)
+        raw_response = await self._exchange(url, request, target, until)
         request.meta["download_latency"] = loop.time() - begin
-        transfer.until = begin + total_s
-        self._limits.body_begins(transfer, raw_response.wire)
         try:
-            return await self._response(raw_response, request)
+            async with asyncio.timeout_at(begin + total_s):
+                with minimum_rate(raw_response.wire, MIN_BYTES_PER_S, SLOW_WINDOW_S):
+                    return await self._response(raw_response, request)
         finally:
             request.meta["wire_bytes"] = raw_response.wire.body_bytes
             self._leave(raw_response, target.place, request)
             self._crawl.times.download.add(loop.time() - begin)
 
-    async def _exchange(
-        self, url: UrlParts, request: Request, target: ConnectTarget, transfer: Transfer
-    ) -> RawResponse:
-        """The head of the response, over a connection that was kept if there is one; raises as `send`."""
+    async def _exchange(self, url: UrlParts, request: Request, target: ConnectTarget, until: float) -> RawResponse:
+        """The head of the response, over a connection that was kept if there is one; raises as `send`.
+
+        If a request that is not the first over its connection fails, its URL waits again.
+        """
         kept = self._pool.take(target.place)
-        transfer.goes_on = kept is not None or self._gate.goes_on(request)
-        if kept is None and transfer.goes_on:
-            raise ConnectionResetError("the server has closed the connection")
+        goes_on = kept is not None or self._gate.goes_on(request)
         may_go_on = self._gate.asked_again_in(request) < math.inf
         try:
-            return await send(_raw_request(url, request, may_go_on), target, kept)
-        except BaseException:
+            if kept is None and goes_on:
+                raise ConnectionResetError("the server has closed the connection")
+            async with asyncio.timeout_at(until):
+                return await send(_raw_request(url, request, may_go_on), target, kept)
+        except BaseException as error:
             if kept is not None:
                 kept.abort()
                 self._pool.failed(target.place)
+            if goes_on and isinstance(error, Exception):
+                raise errors.TransferCut(f"{request.url}: asked again over a new connection ({error!r})") from None
             raise
 
     def _leave(self, raw_response: RawResponse, place: Destination, request: Request) -> None:

@@ -23,10 +23,12 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from itertools import pairwise, repeat
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,55 +63,49 @@ NEW = OLDEST + SITEMAP + 1
 Each of these first fetches is one event: its words tell what a new link is worth.
 """
 CLASSES = NEW + 1
-_KINDS = range(CLASSES)
 PRIOR_RATE = 1.0
 """Events a day until something is known of a class on any host (chosen, too high by far: so each class is tried)."""
 _EVENTS, _DAYS, _WORDS, _LAST = (number * CLASSES for number in range(4))
 """Where the sums of the classes begin, and the times of their last revisits."""
 _NUMBERS = 4 * CLASSES
-_FOUR_BYTES, _EIGHT_BYTES = "f", "d"
-"""Of a host and of all hosts: only the sums of all grow too large for a single revisit to count in four bytes."""
 
 Matrix = NDArray[np.float64]
-_Numbers: TypeAlias = "array[float]"
+
+
+def _no_sums(kind: str) -> array[float]:
+    return array(kind, [0.0]) * _NUMBERS
 
 
 class ChangeRates:
-    """Events, days and words of all revisits, by host and class; 176 bytes a host, and 4 for each id of a host."""
+    """Events, days and words of all revisits, by host and class; some 350 bytes a host."""
 
     def __init__(self) -> None:
-        self._row = array("i")  # of each host, by its id
-        self._sums: _Numbers = array(_FOUR_BYTES, bytes(4 * _NUMBERS))
-        """Rows of _NUMBERS; the first one is of hosts of which nothing is known."""
-        self._all: _Numbers = array(_EIGHT_BYTES, bytes(8 * _NUMBERS))
+        self._of: defaultdict[int, array[float]] = defaultdict(partial(_no_sums, "f"))
+        self._all = _no_sums("d")  # in four bytes, a single revisit would no longer count
 
     def sums(self, host: int) -> bytes:
         """All that is known of *host*; 0: of all hosts."""
-        if not host:
-            return self._all.tobytes()
-        begin = self._begin(host)
-        return self._sums[begin : begin + _NUMBERS].tobytes()
+        return (self._of[host] if host else self._all).tobytes()
 
     def restore(self, host: int, sums: bytes) -> None:
         """Take up what `sums` gave."""
-        if not host and len(sums) == 8 * _NUMBERS:
-            self._all = array(_EIGHT_BYTES, sums)
-        elif host and len(sums) == 4 * _NUMBERS:
-            begin = self._make(host)
-            self._sums[begin : begin + _NUMBERS] = array(_FOUR_BYTES, sums)
+        numbers = array("f" if host else "d", sums)
+        if len(numbers) != _NUMBERS:
+            raise ValueError(f"{len(numbers)} numbers")
+        if host:
+            self._of[host] = numbers
         else:
-            raise DamageError(f"the rates of host {host} are damaged: {len(sums)} bytes.")
+            self._all = numbers
 
     def learn(self, host: int, kind: int, events: float, words: float, days: float, now: float) -> None:
         """A revisit of *now* found *events* with *words* after *days*."""
-        for sums, begin in ((self._sums, self._make(host)), (self._all, 0)):
-            at = begin + kind
-            last = sums[_LAST + at]
+        for sums in (self._of[host], self._all):
+            last = sums[_LAST + kind]
             faded = 0.5 ** max(0.0, (now - last) / HALF_LIFE_DAYS)
-            sums[_EVENTS + at] = sums[_EVENTS + at] * faded + events
-            sums[_DAYS + at] = sums[_DAYS + at] * faded + days
-            sums[_WORDS + at] = sums[_WORDS + at] * faded + words
-            sums[_LAST + at] = max(last, now)
+            sums[_EVENTS + kind] = sums[_EVENTS + kind] * faded + events
+            sums[_DAYS + kind] = sums[_DAYS + kind] * faded + days
+            sums[_WORDS + kind] = sums[_WORDS + kind] * faded + words
+            sums[_LAST + kind] = max(last, now)
 
     def learn_page(self, host: int, events: float, words: float, age_before: float, age: float, now: float) -> float:
         """The same of a page, whose class may have changed since its last revisit: each gets the share it was due.
@@ -125,37 +121,26 @@ class ChangeRates:
 
     def rate(self, host: int, kind: int) -> float:
         """Events a day on a page of *host*, of the class *kind*."""
-        of_all = _rate(self._all, kind, PRIOR_RATE)
-        return _rate(self._sums, self._begin(host) + kind, of_all)
+        return float(self.tables([host])[0][0, kind])
 
     def words(self, host: int, kind: int) -> float:
         """Words of an event there."""
-        of_all = _words(self._all, kind, PRIOR_WORDS)
-        return _words(self._sums, self._begin(host) + kind, of_all)
+        return float(self.tables([host])[1][0, kind])
 
     def tables(self, hosts: Sequence[int]) -> tuple[Matrix, Matrix]:
         """`rate` and `words` of each of *hosts*, one row each, and each class."""
-        rows = [self._begin(host) // _NUMBERS for host in hosts]
-        sums = np.frombuffer(self._sums, np.float32).reshape(-1, _NUMBERS)[rows].astype(np.float64)
-        events, days, words, _ = np.split(sums, 4, axis=1)
-        of_all = np.array(
-            [(_rate(self._all, kind, PRIOR_RATE), _words(self._all, kind, PRIOR_WORDS)) for kind in _KINDS]
-        )
-        rate = (events + PRIOR_EVENTS) / (days + PRIOR_EVENTS / of_all[:, 0])
-        return rate, (words + of_all[:, 1]) / (events + 1)
+        sums = b"".join([self._of.get(host, _NO_SUMS) for host in hosts])
+        of_all = _means(np.array(self._all), PRIOR_RATE, PRIOR_WORDS)
+        return _means(np.frombuffer(sums, np.float32).reshape(-1, _NUMBERS).astype(np.float64), *of_all)
 
-    def _begin(self, host: int) -> int:
-        """Where the row of *host* begins."""
-        return self._row[host] * _NUMBERS if host < len(self._row) else 0
 
-    def _make(self, host: int) -> int:
-        """The same; it has one from now on."""
-        if host >= len(self._row):
-            self._row.extend(repeat(0, host + 1 - len(self._row)))
-        if not self._row[host]:
-            self._row[host] = len(self._sums) // _NUMBERS
-            self._sums.extend(repeat(0.0, _NUMBERS))
-        return self._row[host] * _NUMBERS
+_NO_SUMS = _no_sums("f")
+
+
+def _means(sums: Matrix, rate: Matrix | float, words: Matrix | float) -> tuple[Matrix, Matrix]:
+    """Rate and words of each class by the *sums*; *rate*, *words*: what they are like to be."""
+    events, days, of_words, _ = np.split(sums, 4, axis=-1)
+    return (events + PRIOR_EVENTS) / (days + PRIOR_EVENTS / rate), (of_words + words) / (events + 1)
 
 
 def days_by_class(age_before: float, age: float) -> list[tuple[int, float]]:
@@ -167,15 +152,6 @@ def days_by_class(age_before: float, age: float) -> list[tuple[int, float]]:
 
 def page_class(age_days: float) -> int:
     return bisect_right(AGES_DAYS, age_days)
-
-
-def _rate(sums: _Numbers, at: int, rate: float) -> float:
-    """*rate*: what it is like to be."""
-    return (sums[_EVENTS + at] + PRIOR_EVENTS) / (sums[_DAYS + at] + PRIOR_EVENTS / rate)
-
-
-def _words(sums: _Numbers, at: int, words: float) -> float:
-    return (sums[_WORDS + at] + words) / (sums[_EVENTS + at] + 1)
 
 
 BELIEVED = 0.5  # trust above which dates count (chosen: more often right than wrong)

@@ -178,7 +178,7 @@ def parts_of(crawler: Crawler, crawl: Crawl, loop: asyncio.AbstractEventLoop) ->
         "robots.txt: records": [
             records._new,
             records._draining,
-            records._known,
+            records.known,
             rules.files.ledger,
         ],
         "robots.txt: parsed": [rules.files._parsed],
@@ -281,7 +281,7 @@ def _units(crawl: Crawl) -> dict[str, int]:
         "backlog": len(schedule._backlog),
         "throttled": sum(map(len, schedule.throttle._waiting)),
         "names and addresses": len(schedule.names._names),
-        "robots.txt: records": len(rules.files.records._known),
+        "robots.txt: records": len(rules.files.records.known),
         "robots.txt: parsed": len(rules.files._parsed),
         "waiting": url_states.ledger.waiting,
     }

@@ -88,7 +88,7 @@ class RobotsRecords(Rows[str, RobotsRecord]):
     def __init__(self, lookup: Callable[[str], RobotsRecord | None]) -> None:
         """*lookup* gives a record that the store has."""
         super().__init__(lookup)
-        self._known: Recent[RobotsRecord] = Recent(MAX_RECORDS, MAX_RECORD_BYTES)
+        self.known: Recent[RobotsRecord] = Recent(MAX_RECORDS, MAX_RECORD_BYTES)  # that the store has
         self._is_whole = True  # whether the store has only records that are in memory, and need not be asked
 
     def look_in_store(self) -> None:
@@ -101,14 +101,14 @@ class RobotsRecords(Rows[str, RobotsRecord]):
         return super().drain()
 
     def _stored(self, key: str) -> RobotsRecord | None:
-        record = self._known.get(key)
+        record = self.known.get(key)
         if record is None and not self._is_whole:
             record = self._lookup(key) or _UNKNOWN
             self._keep(key, record)
         return None if record is _UNKNOWN else record
 
     def _keep(self, key: str, record: RobotsRecord) -> None:
-        if self._known.put(key, record, len(record.body)):
+        if self.known.put(key, record, len(record.body)):
             self._is_whole = False
 
 

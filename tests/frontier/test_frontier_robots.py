@@ -359,7 +359,7 @@ def test_large_records_leave_memory_once_the_store_has_them(monkeypatch: pytest.
         assert rules.files.records.get(f"http://h{number}.cz"), "nobody else may have it yet"
         store |= drained
         rules.files.records.committed()
-        assert rules.files.records._known.weight <= 100_000
+        assert rules.files.records.known.weight <= 100_000
     assert rules.judge("http://h0.cz", "http://h0.cz/x", 1.0) is RobotsVerdict.FORBIDDEN, "it comes from the store"
 
 

@@ -109,17 +109,17 @@ class SiteFilesMiddleware(Component):
         wait_s = asked_to_wait_s(response) or 0.0
         is_open = request.meta.get("is_open", False)
         answer = FileAnswer(status, response.body, redirect_target(response), wait_s, challenge, is_open)
-        if len(response.body) <= _SMALL_BYTES or not answer.has_file:
+        if len(response.body) <= _SMALL_BYTES or not answer.has_file or asked.asker is not None:
             self._take_rules(fetch, request, answer)
         return self._parse_apart(fetch, asked, request, answer)
 
     async def _parse_apart(self, fetch: Fetch, asked: RobotsRequest, request: Request, answer: FileAnswer) -> NoReturn:
-        """Parse the file in a thread before it is taken."""
+        """Parse the file in a thread before it is taken: a large one takes .1 s and more."""
         body = answer.body[:MAX_FILE_BYTES]
         try:
             async with self._reading_rules:
                 rules = await asyncio.to_thread(parse_rules, asked.file, body, self.crawl.options)
-            self.crawl.frontier.robots.parsed_ahead(asked.file, body, rules)
+            answer = answer._replace(rules=rules)
         except Exception as error:
             self.crawl.errors.note(error, request.url)
             answer = answer._replace(status=0)

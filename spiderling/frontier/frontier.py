@@ -291,7 +291,7 @@ class Frontier:
         if request is None or request is not host.asking:
             return
         if answer.has_file and request.asker is None:
-            self.robots.files.read(request.origin, request.file, answer.body)  # first, since it may raise
+            self.robots.files.read(request.origin, request.file, answer)  # first, since it may raise
         host.asking = None
         ledger = self.url_states.ledger
         self.url_states.hosts.count_bytes(host, 0, len(answer.body), 0)
@@ -314,7 +314,7 @@ class Frontier:
     def file_answered(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:
         """Note the answer to a *request* that another shard was given."""
         if answer.has_file:
-            self.robots.files.read(request.origin, request.file, answer.body)
+            self.robots.files.read(request.origin, request.file, answer)
         self._note_file(request, answer, now)
 
     def _note_file(self, request: RobotsRequest, answer: FileAnswer, now: float) -> None:

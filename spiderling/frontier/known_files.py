@@ -1,7 +1,7 @@
 """The files of sites as they are known: their records, their rules as parsed, and what the consent ledger has to learn.
 
-A file is parsed once: an answer when it comes, perhaps ahead in a thread, and a record when it is asked.  Files are
-kept compressed, and parsed ones in a bounded cache, since a parsed file takes up to twenty times its size.
+A file is parsed once: an answer when it comes, and a record when it is asked.  Files are kept compressed, and parsed
+ones in a bounded cache, since a parsed file takes up to twenty times its size.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 from spiderling.base.options import Options
 from spiderling.base.urls import canonicalize_again
 from spiderling.frontier import intervals
-from spiderling.frontier.site_files import MAX_FILE_BYTES, RobotsTxt, Rules, SiteFile, parse_rules
+from spiderling.frontier.site_files import MAX_FILE_BYTES, FileAnswer, RobotsTxt, Rules, SiteFile, parse_rules
 from spiderling.frontier.storage.protocol import ConsentRow, RobotsRecord, Rows
 
 MAX_AGE_S = 86_400.0  # seconds after which a robots.txt is fetched again (RFC 9309, 2.4: no more than a day)
@@ -154,7 +154,6 @@ class KnownFiles:
         self._options = options
         self.records = RobotsRecords(lookup)
         self._failed_on = failed_on
-        self._ahead: tuple[SiteFile, bytes, Rules] | None = None  # rules that were parsed ahead, with their file
         self.last_read: Reading | None = None  # the last answer, until it is noted
         self.ledger: list[ConsentRow] = []  # answers that the store does not know yet
         self.asked = ("", SiteFile.ROBOTS)
@@ -164,20 +163,16 @@ class KnownFiles:
         """
         self._parsed: Recent[_Parsed] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
 
-    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """Take *rules*, parsed in a thread from *body*, the next answer."""
-        self._ahead = file, body, rules
-
-    def read(self, origin: str, file: SiteFile, body: bytes) -> Reading:
-        """Parse *body*, an answer; a second call for it need not parse it again.
+    def read(self, origin: str, file: SiteFile, answer: FileAnswer) -> Reading:
+        """Parse the file in *answer*; a second call for it need not parse it again.
 
         It calls all that is called for a new file, so that a parser of ours fails here if at all.
         """
-        body = body[:MAX_FILE_BYTES]
+        body = answer.body[:MAX_FILE_BYTES]
         if self.last_read is not None and self.last_read[:3] == (origin, file, body):
             return self.last_read
         try:
-            rules = self._parse(file, body)
+            rules = answer.rules or parse_rules(file, body, self._options)
             says = [str(said) for said in rules.statements(origin + "/", "/")]
             if isinstance(rules, RobotsTxt):
                 if not rules.allows(origin + "/"):
@@ -190,11 +185,6 @@ class KnownFiles:
             self._failed_on(error, origin + file.value)
             self.last_read = Reading(origin, file, body, None)
         return self.last_read
-
-    def _parse(self, file: SiteFile, body: bytes) -> Rules:
-        ahead = self._ahead
-        self._ahead = None
-        return ahead[2] if ahead is not None and ahead[:2] == (file, body) else parse_rules(file, body, self._options)
 
     def find(self, origin: str, file: SiteFile) -> RobotsRecord | None:
         """What is known of *file*; for a licence *origin* is its address."""
@@ -240,7 +230,7 @@ class KnownFiles:
         if record.body in (b"", EMPTY):
             return None, 0
         body = zlib.decompress(record.body)
-        return self._parse(file, body), len(body)
+        return parse_rules(file, body, self._options), len(body)
 
     def _keep(self, origin: str, parsed: _Parsed) -> None:
         self._parsed.put(origin, parsed, sum(size for _, size in parsed.files.values()))

@@ -30,7 +30,7 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, canonicalize_again
 from spiderling.frontier import intervals, known_files
 from spiderling.frontier.known_files import EMPTY, KnownFiles, RobotsStatus, pack_body
-from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, Rules, SiteFile
+from spiderling.frontier.site_files import MAX_LICENCES, FileAnswer, RobotsTxt, SiteFile
 from spiderling.frontier.storage.protocol import RobotsRecord
 
 FAILED_READING = "internal-error"
@@ -227,10 +227,6 @@ class Robots:
         target = canonicalize_again(url)
         return self._statements(target.origin, target.url) if target else []
 
-    def parsed_ahead(self, file: SiteFile, body: bytes, rules: Rules) -> None:
-        """Take *rules*, parsed in a thread from *body*, the next answer: a large file takes .1 s and more."""
-        self.files.parsed_ahead(file, body, rules)
-
     def note_answer(self, origin: str, answer: FileAnswer, now: float, file: SiteFile = SiteFile.ROBOTS) -> None:
         """Note the final *answer* (redirects followed) to a request for *file*; a licence has its address as origin."""
         status = answer.status
@@ -242,7 +238,7 @@ class Robots:
             told = f"{status} challenge of {answer.challenge}" if answer.challenge else str(status)
             self.files.note(origin, file, record, told, now, says="refuses" if is_refusal else "")
         elif answer.has_file:
-            read = self.files.read(origin, file, answer.body)
+            read = self.files.read(origin, file, answer)
             if read.rules is None:
                 self.note_failure(origin, now, file, FAILED_READING, answer.retry_after_s)
                 return

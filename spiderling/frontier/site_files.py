@@ -73,6 +73,7 @@ class FileAnswer(NamedTuple):
     challenge: str = ""
     """The maker of the challenge that came in the place of the file (fetch/messages.py); '' for none."""
     is_open: bool = False  # whether the connection is open for another request
+    rules: Rules | None = None  # the file, if whoever gives the answer has parsed it, to its first MAX_FILE_BYTES
 
     @property
     def has_file(self) -> bool:

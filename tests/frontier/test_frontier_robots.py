@@ -89,20 +89,10 @@ def test_rules_count_in_each_encoding_that_editors_write(codec: str, mark: str) 
     assert rules.crawl_delay("http://a.cz") == 4.0
 
 
-def test_rules_that_were_parsed_ahead_count_for_that_file_and_once() -> None:
-    body, other = FORBID_ALL.body, RobotsTxt(b"", ALONE)
-    rules, url = Robots(ALONE), "http://a.cz/x"
-    verdicts = []
-    for file, ahead, answer in (
-        (SiteFile.ROBOTS, body, body),  # as announced
-        (SiteFile.ROBOTS, b"", body),  # another answer, and the announcement is spent
-        (SiteFile.AI_TXT, body, body),
-    ):
-        rules.parsed_ahead(file, ahead, other)
-        for origin in ("http://a.cz", "http://b.cz"):
-            rules.note_answer(origin, FileAnswer(200, answer), 0.0)
-            verdicts.append(rules.judge(origin, url.replace("http://a.cz", origin), 1.0) is RobotsVerdict.ALLOWED)
-    assert verdicts == [True, False, False, False, False, False]
+def test_rules_that_came_parsed_are_not_parsed_again() -> None:
+    rules = Robots(ALONE)
+    rules.note_answer("http://a.cz", FileAnswer(200, FORBID_ALL.body, rules=RobotsTxt(b"", ALONE)), 0.0)
+    assert rules.judge("http://a.cz", "http://a.cz/x", 1.0) is RobotsVerdict.ALLOWED
 
 
 def test_each_origin_has_its_own_file_fetched_first() -> None:

@@ -10,7 +10,6 @@ import hashlib
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -25,8 +24,7 @@ _UNKNOWN = RobotsRecord("", 0.0, 0.0)
 """In the place of a record that the store does not have; pages of archives ask for the same again and again."""
 MAX_RECORDS = 20_000  # records kept in memory, some 300 bytes each beside their files; chosen
 MAX_RECORD_BYTES = 32_000_000  # bytes of their compressed files, of which one may have up to 500 kB (chosen)
-MAX_PARSED = 8192
-"""Origins and licences whose files are in the cache, some 600 bytes each beside the parsed files (chosen)."""
+MAX_PARSED = 24_000  # files in the cache, some 200 bytes each beside what is parsed (chosen)
 MAX_PARSED_BYTES = 8_000_000
 """Bytes of these files as fetched (chosen).  Parsed, a file of one rule a line takes 12 to 20 times that (measured)."""
 EMPTY = zlib.compress(b"")  # the body of a record of a file without rules
@@ -131,16 +129,6 @@ def pack_body(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
-@dataclass(slots=True)
-class _Parsed:
-    """What is parsed of one origin, or of one licence."""
-
-    files: dict[SiteFile, tuple[Rules | None, int]] = field(default_factory=dict)
-    """File -> its rules, None if it has none, and its bytes."""
-    since: float = 0.0
-    until: float = 0.0  # all files of the origin are known to be current from ``since`` to then
-
-
 class KnownFiles:
     """Files by their origin, licences by their address."""
 
@@ -161,7 +149,7 @@ class KnownFiles:
 
         An error of a parser does not say which file it failed on: it is this one.
         """
-        self._parsed: Recent[_Parsed] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
+        self._parsed: Recent[tuple[Rules | None]] = Recent(MAX_PARSED, MAX_PARSED_BYTES)
 
     def read(self, origin: str, file: SiteFile, answer: FileAnswer) -> Reading:
         """Parse the file in *answer*; a second call for it need not parse it again.
@@ -196,44 +184,19 @@ class KnownFiles:
         longest_s = intervals.MAX_PAUSE_S if is_pause else MAX_AGE_S
         return now < record.expires <= now + longest_s
 
-    def are_current(self, origin: str, now: float) -> bool:
-        """Whether `note_current` said so of all files of *origin*, and none has changed since."""
-        parsed = self._parsed.get(origin)
-        return parsed is not None and parsed.since <= now < parsed.until
-
-    def note_current(self, origin: str, since: float, until: float) -> None:
-        """All files of *origin* were looked at: they are current from *since* until *until*."""
-        parsed = self._parsed.get(origin) or _Parsed()
-        parsed.since = since
-        parsed.until = until
-        self._keep(origin, parsed)
-
-    def outdate(self, origin: str) -> None:
-        """A file of *origin* may have to be fetched: take nothing for current."""
-        if (parsed := self._parsed.get(origin)) is not None:
-            parsed.until = 0.0
-
     def rules(self, origin: str, file: SiteFile) -> Rules | None:
         """The parsed file; None when there are no rules."""
         self.asked = (origin, file)
-        parsed = self._parsed.get(origin)
-        if parsed is None or file not in parsed.files:
-            record = self.find(origin, file)
+        key = _key(origin, file)
+        parsed = self._parsed.get(key)
+        if parsed is None:
+            record = self.records.get(key)
             if record is None:
                 return None
-            parsed = parsed or _Parsed()
-            parsed.files[file] = self._read(file, record)
-            self._keep(origin, parsed)
-        return parsed.files[file][0]
-
-    def _read(self, file: SiteFile, record: RobotsRecord) -> tuple[Rules | None, int]:
-        if record.body in (b"", EMPTY):
-            return None, 0
-        body = zlib.decompress(record.body)
-        return parse_rules(file, body, self._options), len(body)
-
-    def _keep(self, origin: str, parsed: _Parsed) -> None:
-        self._parsed.put(origin, parsed, sum(size for _, size in parsed.files.values()))
+            body = b"" if record.body in (b"", EMPTY) else zlib.decompress(record.body)
+            parsed = (parse_rules(file, body, self._options) if body else None,)
+            self._parsed.put(key, parsed, len(body))
+        return parsed[0]
 
     def note(
         self,
@@ -249,15 +212,12 @@ class KnownFiles:
         key = _key(origin, file)
         self.records.put(key, record)
         digest = ""
-        self.outdate(origin)
-        if (parsed := self._parsed.get(origin)) is not None:
-            parsed.files.pop(file, None)
         if read is not None and read.rules is not None:
             digest = hashlib.sha256(read.body).hexdigest()
-            parsed = parsed or _Parsed()
-            parsed.files[file] = (read.rules, len(read.body))
-            self._keep(origin, parsed)
+            self._parsed.put(key, (read.rules,), len(read.body))
             self.last_read = None
+        elif record.body in (b"", EMPTY):  # else the last copy counts on
+            self._parsed.put(key, (None,), 0)
         place = (origin, file.value)
         if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
             place = (target.origin, target.path)

@@ -18,7 +18,6 @@ parser of ours fails counts as one that could not be fetched.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
@@ -127,7 +126,7 @@ class Robots:
 
     def _by_robots_txt(self, origin: str, url: str, now: float) -> RobotsVerdict:
         record = self.files.find(origin, SiteFile.ROBOTS)
-        if record is None or not self.knows_rules(origin, now):
+        if record is None or not self.files.is_current(record, now):
             return RobotsVerdict.MISSING
         if record.status == RobotsStatus.FAILED:
             return RobotsVerdict.PAUSED
@@ -137,16 +136,12 @@ class Robots:
         return RobotsVerdict.ALLOWED if is_free else RobotsVerdict.FORBIDDEN
 
     def _verdict(self, origin: str, url: str, now: float) -> RobotsVerdict:
-        if not self.files.are_current(origin, now):
-            verdict = self._by_robots_txt(origin, url, now)
-            if verdict is not RobotsVerdict.ALLOWED:
-                return verdict
-            if self.missing(origin, now) is not None:
-                return RobotsVerdict.MISSING
-            self.files.note_current(origin, now, self._expire_at(origin))
-            self._wanted.discard(origin)
-        elif not self._allows(origin, url):
-            return RobotsVerdict.FORBIDDEN
+        verdict = self._by_robots_txt(origin, url, now)
+        if verdict is not RobotsVerdict.ALLOWED:
+            return verdict
+        if self.missing(origin, now) is not None:
+            return RobotsVerdict.MISSING
+        self._wanted.discard(origin)
         said = self._statements(origin, url)
         if (binding := self._policy.binding(said)) is not None:
             if binding.signal not in self._of_others or not self.comes_before_files(origin, now):
@@ -208,13 +203,6 @@ class Robots:
         if len(self._wanted) >= MAX_WAITING:
             self._wanted.clear()
         self._wanted.add(origin)
-        self.files.outdate(origin)
-
-    def _expire_at(self, origin: str) -> float:
-        """When the first file that counts for *origin* has to be fetched again."""
-        records = [self.files.find(origin, file) for file in self._before_pages(origin)]
-        of_files = min(record.expires for record in records if record is not None)
-        return min(of_files, self.licences.expire_at(origin)) if self._sees_licences else of_files
 
     def statements_of(self, url: str) -> list[Statement]:
         """What the files of its origin say of the use of *url*, by signals that the crawl heeds or records.
@@ -280,7 +268,6 @@ class Robots:
         record = self.files.find(origin, SiteFile.ROBOTS)
         if record is not None:
             self.files.records.put(origin, record._replace(expires=min(record.expires, now)))
-            self.files.outdate(origin)
 
     def ask_again(self, origin: str) -> None:
         """Let the robots.txt of *origin* be fetched anew if the last attempt failed."""
@@ -359,11 +346,6 @@ class Licences:
         self._named.pop(origin, None)
         return None
 
-    def expire_at(self, origin: str) -> float:
-        """When the first licence that the robots.txt of *origin* names has to be fetched again."""
-        records = [self._files.find(address, SiteFile.LICENCE) for address in self.of(origin)]
-        return min((record.expires for record in records if record is not None), default=math.inf)
-
     def knows(self, address: str, now: float, grace_s: float = 0.0) -> bool:
         """Whether the licence at *address*, or that it cannot be had, is known, and stale for *grace_s* at most."""
         record = self._files.find(address, SiteFile.LICENCE)
@@ -387,7 +369,6 @@ class Licences:
                 self._waiting.clear()
             self._waiting.add(page)
             self._named.setdefault(origin, set()).update(unknown)
-            self._files.outdate(origin)
             return None
         self._waiting.discard(page)
         return [said for address in licences for said in self.statements(address, page, path)]

@@ -23,7 +23,6 @@ from spiderling.base.machine import Histogram
 from spiderling.base.outcome import Outcome
 from spiderling.corpus.segments import SegmentWriter
 from spiderling.frontier import Frontier
-from spiderling.frontier.recrawl.pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 
@@ -57,8 +56,6 @@ class Checkpoint:
         self._still_here = still_here
         self._entries: dict[str, list[Any]] = {writer.kind.name: [] for writer in writers}
         self._digests: list[int] = []
-        self._told: dict[int, tuple[Outcome, int | None]] = {}
-        """URL key -> its last outcome, and the place of its document among those of the batch."""
         self._outcomes = 0
         self._meta: dict[str, str | Callable[[], object]] = {}
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
@@ -70,11 +67,8 @@ class Checkpoint:
 
     def add_outcome(self, outcome: Outcome) -> None:
         """Take the document and the digests of *outcome*; they are durable after the next ``flush``."""
-        documents = self._entries[self._corpus.kind.name]
-        if outcome.url_id is not None:
-            self._told[outcome.url_id] = (outcome, None if outcome.document is None else len(documents))
         if outcome.document is not None:
-            documents.append(outcome.document)
+            self._entries[self._corpus.kind.name].append(outcome.document)
         self._digests.extend(outcome.digests)
         self._outcomes += 1
         if self._outcomes >= MAX_OUTCOMES:
@@ -157,7 +151,7 @@ class Checkpoint:
     def _cut_batch(self) -> tuple[dict[str, list[Any]], Changes]:
         """The entries of segments and the changes that have gathered; from now on others gather."""
         now = self._now()
-        changes = with_outcomes(self._frontier.drain(now), self._told)
+        changes = self._frontier.drain(now)
         noted = {key: json.dumps(value()) if callable(value) else value for key, value in self._meta.items()}
         history = self._frontier.history(now)
         changes = replace(changes, digests=self._digests, meta=changes.meta | noted, history=history)
@@ -166,7 +160,6 @@ class Checkpoint:
         self._digests = []
         self._meta = {}
         self._outcomes = 0
-        self._told = {}
         return batch
 
     def _write(self, entries: dict[str, list[Any]], changes: Changes) -> list[SegmentRow]:

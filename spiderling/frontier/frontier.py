@@ -25,6 +25,7 @@ from spiderling.frontier.intake import ArchivePages, Intake, Sitemaps
 from spiderling.frontier.intervals import BUSY_STATUSES, Slots
 from spiderling.frontier.next_fetch import NextFetch, RobotsRequests
 from spiderling.frontier.reachability import Probes, Reachability
+from spiderling.frontier.recrawl.pages import NOTED, validators_of
 from spiderling.frontier.recrawl.recrawl import Recrawl, Revisit
 from spiderling.frontier.redirects import Redirects, salt_of_redirect
 from spiderling.frontier.robots import MAX_WAITING, Robots, raised
@@ -328,9 +329,14 @@ class Frontier:
         """Account for a finished request: count sizes, admit links, end or requeue the URL, release the host."""
         revisit = self.recrawl.take_back(outcome.url_id)
         report = self._end_page(outcome, now) if revisit is None else self._end_revisit(revisit, outcome, now)
+        self.url_states.url_log.documents += outcome.document is not None
         if outcome.feeds:
             self.sitemaps.put_feeds(outcome.url, outcome.feeds, now)
         return report
+
+    def pass_document(self) -> None:
+        """The batch has a document of which no outcome is reported."""
+        self.url_states.url_log.documents += 1
 
     def _end_page(self, outcome: Outcome, now: float) -> Report:
         links = batch_of(outcome.links)
@@ -413,7 +419,9 @@ class Frontier:
             reason = self._redirects.follow(url, outcome, outcome.redirect_to, now)
         if reason is not None:
             self._redirects.forget(url.key)
-            self.url_states.end_in_transit(url, reason)
+            self.url_states.end_in_transit(url, reason, outcome)
+            if reason.value in NOTED:
+                self.url_states.url_log.log_validators(url.key, validators_of(outcome).pack())
         return reason
 
     # -- what is known of a page

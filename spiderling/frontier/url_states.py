@@ -329,9 +329,9 @@ class UrlStates:
         if url.host.is_closed:
             self.ledger.end_waiting(CLOSED_STATES[url.host.state])
 
-    def end_in_transit(self, url: QueuedUrl, reason: Reason) -> None:
+    def end_in_transit(self, url: QueuedUrl, reason: Reason, outcome: Outcome | None = None) -> None:
         self.ledger.end_in_transit(reason)
-        self.url_log.log_end(url, reason)
+        self.url_log.log_end(url, reason, outcome)
         self.failed_seeds.note_end(url, reason)
 
     def end_head(self, host: Host, reason: Reason) -> None:

@@ -42,7 +42,6 @@ from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, f
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import CLOSED_STATES
-from spiderling.frontier.recrawl.pages import with_outcomes
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
@@ -374,7 +373,6 @@ class _Rebuilding:
     store: SqliteStore
     now: float
     has_links: bool
-    told: dict[int, tuple[Outcome, int | None]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)  # origins whose front page waits
     distances: dict[str, int] = field(default_factory=dict)
 
@@ -387,7 +385,7 @@ class _Rebuilding:
         for surplus in _of_kind(output, "links"):
             self._queue_links(surplus)
         history = self.frontier.history(self.now)
-        changes = self._drain()
+        changes = self.frontier.drain(self.now)
         meta = changes.meta | meta | {"created": json.dumps(self.now)}
         events = [*changes.events, (self.now, "the state was made anew from what the crawl had written")]
         self._commit(replace(changes, meta=meta, events=events, history=history))
@@ -402,15 +400,15 @@ class _Rebuilding:
         number = 0
         for frame in frames(surplus.path, surplus.whole):
             digests: list[int] = []
-            for place, document in enumerate(documents(frame.data.decode("utf-8", "replace").split("\n"))):
-                digests += self._document(document, place)
+            for document in documents(frame.data.decode("utf-8", "replace").split("\n")):
+                digests += self._document(document)
                 number += 1
             rows = [SegmentRow(surplus.path.name, frame.offset + frame.length, number)]
-            changes = self._drain()
+            changes = self.frontier.drain(self.now)
             url_log = replace(changes.url_log, segment=surplus.path.name, offset=frame.offset)
             self._commit(replace(changes, segments=rows, digests=digests, url_log=url_log))
 
-    def _document(self, document: CorpusDocument, place: int) -> tuple[int, ...]:
+    def _document(self, document: CorpusDocument) -> tuple[int, ...]:
         """Tell of a document; returns the digests of its text."""
         said = document.attributes
         text = "\n".join(document.paragraphs).encode()
@@ -430,18 +428,20 @@ class _Rebuilding:
             language=said.get("lang"),
             relevant=True,
             page_language=said.get("lang", ""),
+            document=b"",  # it is in the corpus
             facts=tuple(f"{kind}/{said[name]}" for kind, name in _FACTS.items() if said.get(name)),
         )
-        self._end(outcome, whole_number(said.get("distance", "")) or 0, place)
+        self._end(outcome, whole_number(said.get("distance", "")) or 0)
         return digests
 
-    def _end(self, outcome: Outcome, distance: int, place: int | None = None) -> None:
+    def _end(self, outcome: Outcome, distance: int) -> None:
         """Tell how a page ended, without its links.
 
         A second document at the same URL counts for its host, not for the URL.
         """
         target = canonicalize(outcome.url)
         if target is None:
+            self.frontier.pass_document()
             return
         if not self.has_links and target.origin not in self.asked:
             self.asked.add(target.origin)
@@ -451,7 +451,6 @@ class _Rebuilding:
         if isinstance(fetch, Fetch):
             pages.enter(fetch.id)
             outcome = replace(outcome, url_id=fetch.id)
-            self.told[fetch.id] = outcome, place
             self.frontier.ledger.totals["requests"] += 1
         elif outcome.reason is not Reason.KEPT:
             return
@@ -475,7 +474,7 @@ class _Rebuilding:
             else:
                 self._end(_outcome(line), distance)
         rows = [SegmentRow(surplus.path.name, surplus.whole, number, "links")]
-        self._commit(replace(self._drain(), segments=rows))
+        self._commit(replace(self.frontier.drain(self.now), segments=rows))
 
     def _queue_links(self, surplus: Surplus) -> None:
         """Queue the URLs that the pages link to, unless they have ended."""
@@ -492,7 +491,7 @@ class _Rebuilding:
             links += [Link(line.redirect_to)] if line.redirect_to else []
             linking = LinkingPage.of(host, 0, _outcome(line))
             self.frontier.put_links(linking, links, self.now, url_key(host.id, target.url))
-        self._commit(self._drain())
+        self._commit(self.frontier.drain(self.now))
 
     def _archive(self, surplus: Surplus) -> None:
         """Note how much the archive holds."""
@@ -504,12 +503,7 @@ class _Rebuilding:
         for number, item in enumerate(items, 1):
             yield item
             if number % _LINES_AT_ONCE == 0:
-                self._commit(self._drain())
-
-    def _drain(self) -> Changes:
-        changes = with_outcomes(self.frontier.drain(self.now), self.told)
-        self.told = {}
-        return changes
+                self._commit(self.frontier.drain(self.now))
 
     def _commit(self, changes: Changes) -> None:
         self.store.commit(changes)

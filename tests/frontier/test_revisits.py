@@ -30,7 +30,6 @@ from spiderling.frontier.recrawl.pages import (
     Validators,
     pages_to_recrawl,
     unpacked_validators,
-    with_outcomes,
 )
 from spiderling.frontier.recrawl.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
 from spiderling.frontier.storage.url_log import UrlEnd
@@ -55,7 +54,6 @@ class RecrawledCrawl(VirtualCrawl):
         super().__init__({}, **{"recrawl": "on", **options})
         self.changing = web
         self.revisits: list[tuple[str, float]] = []
-        self.told: dict[int, tuple[Outcome, None]] = {}
         self.frontier.recrawl.begin(self.now)
 
     @property
@@ -71,23 +69,20 @@ class RecrawledCrawl(VirtualCrawl):
         super().answer(fetch, answer)
 
     def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
-        outcome = Outcome(
+        return Outcome(
             fetch.id, fetch.url, reason, answer.status, answer.may_pass, redirect_to=answer.location, etag=b'"1"',
             body_bytes=answer.body_bytes, words=answer.kept_bytes // 5, links=tuple(map(Link, answer.links)),
         )  # fmt: skip
-        self.told[fetch.id] = (outcome, None)
-        return outcome
 
     def commit(self) -> None:
-        changes = with_outcomes(self.frontier.drain(self.now), self.told)
+        changes = self.frontier.drain(self.now)
         self._store.commit(changes)
         self.frontier.committed()
         log = changes.url_log
         ended = [(end, log.time) for end in log.ends]
         links = Counter(dict(log.pages))
         recrawl = self.frontier.recrawl
-        noted = dict.fromkeys(self.told, Validators())
-        recrawl.take_up(*pages_to_recrawl(ended, noted, links, recrawl.days), {})
+        recrawl.take_up(*pages_to_recrawl(ended, {}, links, recrawl.days), {})
         self._store.commit(self.frontier.drain(self.now))
         self.frontier.committed()
 

@@ -23,8 +23,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize_again, url_key
 from spiderling.frontier.recrawl.policy import FEED, HUB, PAGE, SITEMAP
-from spiderling.frontier.storage.protocol import Changes
-from spiderling.frontier.storage.url_log import UrlEnd, with_outcome
+from spiderling.frontier.storage.url_log import UrlEnd
 
 MAX_ETAG_BYTES = 40  # of an ETag; a longer one is not stored (chosen: those of usual servers have up to 35)
 _FIXED = struct.Struct("<QIB")
@@ -44,6 +43,10 @@ class Validators(NamedTuple):
 
     def pack(self) -> bytes:
         return _FIXED.pack(self.text_key, self.modified, len(self.etag)) + self.etag
+
+
+def validators_of(outcome: Outcome) -> Validators:
+    return Validators(outcome.text_key, outcome.modified, outcome.etag)
 
 
 def unpacked_validators(packed: bytes) -> Iterator[Validators]:
@@ -290,7 +293,7 @@ def after_revisit(page: RecrawlPage, outcome: Outcome, found: int, days: float) 
         return unmade(page, outcome.reason, days)
     after = replace(page, last=days, state=Standing.LIVE, since=0.0)
     if outcome.status != 304:
-        after.validators = Validators(outcome.text_key, outcome.modified, outcome.etag)
+        after.validators = validators_of(outcome)
     if outcome.reason is Reason.KEPT:
         after.version = min(255, after.version + 1)
     if after.kind in (PAGE, HUB):
@@ -307,11 +310,3 @@ def _note_missing(page: RecrawlPage, is_gone: bool, days: float) -> RecrawlPage:
     since = page.since if page.state is Standing.MISSED else days
     is_gone = is_gone or days - since >= GONE_DAYS
     return replace(page, state=Standing.GONE if is_gone else Standing.MISSED, since=since)
-
-
-def with_outcomes(changes: Changes, told: Mapping[int, tuple[Outcome, int | None]]) -> Changes:
-    """*changes* whose ends say what came of their requests, as *told* by URL key, with what they can be asked by."""
-    ends = [with_outcome(end, *told[end.key]) if end.key in told else end for end in changes.url_log.ends]
-    noted = [(end.key, told[end.key][0]) for end in ends if end.reason in NOTED and end.key in told]
-    validators = [(key, Validators(out.text_key, out.modified, out.etag).pack()) for key, out in noted]
-    return replace(changes, url_log=replace(changes.url_log, ends=ends, validators=validators))

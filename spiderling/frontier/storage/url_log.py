@@ -55,7 +55,7 @@ class UrlEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UrlLogBatch:
-    """Rows that one batch adds to the URL log; crawl/checkpoint.py completes ``ends`` by what their outcomes say."""
+    """Rows that one batch adds to the URL log; crawl/checkpoint.py adds where its documents stand."""
 
     time: float = 0.0
     ends: list[UrlEnd] = field(default_factory=list)
@@ -75,6 +75,7 @@ class UrlLog:
         self.keeps_ends = mode != "off"
         self._keeps_found = mode == "full"
         self._batch = UrlLogBatch()
+        self.documents = 0  # documents of the batch so far
 
     def log_found(self, keys: list[int], page: int) -> None:
         """The URLs *keys* were discovered on the page with the key *page*; 0: they are seeds."""
@@ -87,11 +88,28 @@ class UrlLog:
         else:
             pages.append((page, len(keys)))
 
-    def log_end(self, url: QueuedUrl, reason: Reason) -> None:
+    def log_end(self, url: QueuedUrl, reason: Reason, outcome: Outcome | None = None) -> None:
+        """*outcome*: that of its last request; its document is the batch's next one.  None: nothing was asked for."""
+        if not self.keeps_ends:
+            return
+        payload = "" if reason is Reason.KEPT or not url.payload else b64encode(url.payload).decode("ascii")
+        end = UrlEnd(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries, payload=payload)
+        if outcome is not None:
+            end = end._replace(
+                status=outcome.status,
+                body_bytes=outcome.body_bytes,
+                kept_bytes=outcome.kept_bytes,
+                words=outcome.words,
+                language=outcome.language or "",
+                detail=outcome.detail,
+                document=None if outcome.document is None else self.documents,
+            )
+        self._batch.ends.append(end)
+
+    def log_validators(self, key: int, packed: bytes) -> None:
+        """Note by what the page with this *key*, which has ended, can be asked for again (recrawl/pages.py)."""
         if self.keeps_ends:
-            payload = "" if reason is Reason.KEPT or not url.payload else b64encode(url.payload).decode("ascii")
-            end = UrlEnd(url.key, url.url, reason.value, url.rank, url.host.distance, url.tries, payload=payload)
-            self._batch.ends.append(end)
+            self._batch.validators.append((key, packed))
 
     def log_purge(self, host: Host, reason: Reason, urls: int) -> None:
         """The whole queue of *host* ended, with this number of *urls*."""
@@ -100,20 +118,8 @@ class UrlLog:
 
     def drain(self, now: float) -> UrlLogBatch:
         batch, self._batch = self._batch, UrlLogBatch()
+        self.documents = 0
         return replace(batch, time=now)
-
-
-def with_outcome(end: UrlEnd, outcome: Outcome, document: int | None) -> UrlEnd:
-    """*end* completed by the outcome of its request; *document*: the index of its document in the batch."""
-    return end._replace(
-        status=outcome.status,
-        body_bytes=outcome.body_bytes,
-        kept_bytes=outcome.kept_bytes,
-        words=outcome.words,
-        language=outcome.language or "",
-        detail=outcome.detail,
-        document=document,
-    )
 
 
 def rows(batch: UrlLogBatch) -> Iterator[tuple[str, tuple[Any, ...]]]:

@@ -23,7 +23,8 @@ over a series of requests the error does not add up, so that every pair is held 
 ENGLISH = "It was the best of times, it was the worst of times, and all of us had been there before the war was over. "
 MANY = [f"/{number}" for number in range(20)]
 SHARED = [f"s{number}.shared.test" for number in range(6)]
-HEAVY = ("<p>" + "Toto je zpráva, kterou jsme pro vás napsali v neděli a která je velmi dlouhá. " * 4) * 14_000
+CZECH = "Toto je zpráva, kterou jsme pro vás napsali v neděli a která je velmi dlouhá."
+HEAVY = "".join(f"<div><p>{number} {CZECH}</div>" for number in range(47_000))
 
 MAIN = {
     "/": page(
@@ -121,7 +122,7 @@ CONSTANTS = {
     "engine.download_handler.FIRST_BYTE_TIMEOUT_S": 1.5,
     "fetch.messages.MAX_RATIO": 2000,
     "frontier.host_closing.MIN_BYTES": 1000,
-    "workers.process.CPU_SHARE": 0.04,  # .8 s: random bytes take up to .2 s, most of it once for each worker
+    "workers.process.CPU_SHARE": 0.03,  # .6 s: random bytes take up to .2 s, most of it once for each worker; HEAVY 1.2
 }
 
 

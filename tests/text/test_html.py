@@ -288,6 +288,7 @@ def test_parse_never_raises(html):
 # characters that the rules are about, so that they meet each other often
 ODD = (
     "\u200b\u200c\u200d\u00ad\ufeff\u0301\u0327\u0653\u1dfa\u2000\u212b\u2329\x00\x0b\x1f\x7f\x85\x96\xa0\ud800 "
+    "\u0307\U000e0041\U0001f3f4i\ufb01"
     "\t\nae-آकি❤"
 )
 TEXTS = st.text() | st.text(st.sampled_from(ODD)) | st.text(st.characters(codec=None))
@@ -306,6 +307,8 @@ NORMAL = {
     "क्\u200dष": "क्\u200dष",  # Hindi: a half letter
     "👩\u200d👧": "👩\u200d👧", "❤\ufe0f\u200d🔥": "❤\ufe0f\u200d🔥", "a\u200cb\u200d": "ab", "e\u200d\u0301": "é",
     "\u2329\u200d": "\u3008",
+    "i\u0307stanbul i\u0307\u0301 \ufb01\u0307": "istanbul i\u0307\u0301 fi",  # the second is Lithuanian
+    "a\U000e0041\U000e007fb \U000e0041": "ab", "\U0001f3f4\U000e0067\U000e007f": "\U0001f3f4\U000e0067\U000e007f",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 In normal form texts that look the same are equal.  Characters are composed (Unicode NFC, UAX #15), any white space is
 one space, and invisible characters are dropped: controls, soft hyphens, byte order marks, zero-width spaces,
-directional marks.  The zero-width joiner and non-joiner belong to the spelling of Persian, Indian languages and emoji:
+directional marks, tags outside of flags.  The zero-width joiner and non-joiner belong to the spelling of Persian, Indian languages and emoji:
 they stay behind a character that they can act upon (Unicode, chapter 23.2), and are dropped elsewhere.  Letters of old
 symbol fonts and forms of letters that only a screen needs become the letters.  The functions are idempotent and never
 raise.
@@ -59,6 +59,10 @@ _SYMBOLS = {0xF000 + code: chr(code) for code in range(0x21, 0x7F)}
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _PRIVATE_IN_WORD = re.compile(r"[^\W\d_][\uf021-\uf07e]|[\uf021-\uf07e][^\W\d_]")
 _ICONS = re.compile(r"(?<![^\W\d_])[\ue000-\uf8ff]+(?![^\W\d_])")
+_TAGS = re.compile("(?<![\U0001f3f4\U000e0020-\U000e007f])[\U000e0000-\U000e007f]+")
+"""Tag characters, which nobody sees, but in a flag (UTS #51)."""
+_DOTTED = "i\u0307"  # what lower case makes of the Turkish capital with a dot
+_DOT = re.compile(f"(?<=i){_DOTTED[1]}(?![{_MARKS}])")  # before another mark it belongs to the letter, in Lithuanian
 NEXT_LINE = "\x85"  # Python takes it for white space; pages mean the ellipsis of windows-1252
 
 
@@ -78,7 +82,9 @@ def normal_form(text: str) -> str:
             text = text.translate(_TABLE)
         if _PRIVATE.search(text):
             text = _ICONS.sub("", text.translate(_SYMBOLS) if _PRIVATE_IN_WORD.search(text) else text)
+        text = _TAGS.sub("", text)
         text = _FORMS.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+        text = _DOT.sub("", text) if _DOTTED in text else text
         text = " ".join(unicodedata.normalize("NFC", text).split())
         used = _IDLE_JOINERS.sub("", text) if _JOINERS.search(text) else text
         if used == text:
@@ -96,7 +102,7 @@ def normal_forms(plain: list[str]) -> list[str]:
 
 def _is_normal(text: str, plain: str) -> bool:
     """Whether *plain*, which is printable *text* with its white space collapsed, is in normal form."""
-    if NEXT_LINE in text or _FORMS.search(plain):
+    if NEXT_LINE in text or _DOTTED in plain or _FORMS.search(plain):
         return False
     # a run of _MAX_MARKS marks has a mark at a place that is a multiple of _MAX_MARKS
     if len(plain) > _MAX_MARKS and _MARK.search(plain[::_MAX_MARKS]) and _TOO_MANY_MARKS.search(plain):

@@ -2,10 +2,10 @@
 
 In normal form texts that look the same are equal.  Characters are composed (Unicode NFC, UAX #15), any white space is
 one space, and invisible characters are dropped: controls, soft hyphens, byte order marks, zero-width spaces,
-directional marks, tags outside of flags.  The zero-width joiner and non-joiner belong to the spelling of Persian, Indian languages and emoji:
-they stay behind a character that they can act upon (Unicode, chapter 23.2), and are dropped elsewhere.  Letters of old
-symbol fonts and forms of letters that only a screen needs become the letters.  The functions are idempotent and never
-raise.
+directional marks, tags outside of flags.  The zero-width joiner and non-joiner belong to the spelling of Persian,
+Indian languages and emoji: they stay behind a character that they can act upon (Unicode, chapter 23.2), and are dropped
+elsewhere.  Letters of old symbol fonts and forms of letters that only a screen needs become the letters.  The functions
+are idempotent and never raise.
 
 A *piece* is the text between two tags.
 """

@@ -159,6 +159,7 @@ def document_of(page: Page, url: str | None, accepted: Sequence[str]) -> Documen
         "words": str(page.words),
         "file_type": page.file_type,
         "text_source": page.text_source,
+        "mended": page.mended,
         "licence": page.licence,
         "badness": f"{page.badness:.1f}",
         "known_share": f"{page.known_share:.2f}",

@@ -440,6 +440,7 @@ class CorpusPipeline(PagePipeline):
             "words": page.words,
             "file_type": page.file_type,
             "text_source": page.text_source,
+            "mended": page.mended,
             "licence": page.licence or "",
             "optout": " ".join(map(str, item.statements)),
             "yield": f"{item.kept_bytes / max(1, page.utf8_bytes):.4f}",

@@ -62,13 +62,28 @@ def epub(chapters: Sequence[str]) -> bytes:
     )
 
 
-def pdf(pages: Sequence[Sequence[tuple[float, float, float, str]]], title: str = "") -> bytes:
-    """Pages of lines (x, y, size in points, text in latin-1)."""
+def pdf(
+    pages: Sequence[Sequence[tuple[float, float, float, str]]],
+    title: str = "",
+    said: Mapping[str, str | None] | None = None,
+) -> bytes:
+    """Pages of lines (x, y, size in points, text).
+
+    In latin-1, if *said* is not given.  It is what the font says of its characters: others are right, and None has no
+    character at all.  Glyphs have numbers from 3 on, in the order of the characters.
+    """
+    every = sorted({char for page in pages for *_, text in page for char in text})
+    glyphs = {char: number + (number > 31) for number, char in enumerate(every, 3)}  # PDFium takes 32 for a space
     count = len(pages)
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"
+    after = 5 + 2 * count
+    if said is not None:
+        font = b"<</Type/Font/Subtype/Type0/BaseFont/AAAAAA+Made/Encoding/Identity-H"
+        font += b"/DescendantFonts[%d 0 R]/ToUnicode %d 0 R>>" % (after, after + 1)
     objects = [
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Count %d/Kids[%s]>>" % (count, b" ".join(b"%d 0 R" % (5 + 2 * i) for i in range(count))),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+        font,
         b"<</Title(%s)/Author(A. B.)/CreationDate(D:20200203040506Z)>>" % title.encode("latin-1"),
     ]
     for i, lines in enumerate(pages):
@@ -77,11 +92,17 @@ def pdf(pages: Sequence[Sequence[tuple[float, float, float, str]]], title: str =
             % (6 + 2 * i)
         )
         content = b"\n".join(
-            b"BT /F %g Tf %g %g Td (%s) Tj ET"
-            % (size, x, y, text.encode("cp1252").replace(b"(", b"\\(").replace(b")", b"\\)"))
+            b"BT /F %g Tf %g %g Td %s Tj ET" % (size, x, y, _string(text, glyphs if said is not None else None))
             for x, y, size, text in lines
         )
-        objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(content), content))
+        objects.append(_stream(content))
+    if said is not None:
+        objects += [
+            b"<</Type/Font/Subtype/CIDFontType2/BaseFont/AAAAAA+Made/DW 500/CIDSystemInfo<</Registry(Adobe)"
+            b"/Ordering(Identity)/Supplement 0>>/FontDescriptor<</Type/FontDescriptor/FontName/AAAAAA+Made/Flags 4"
+            b"/FontBBox[0 -200 900 800]/ItalicAngle 0/Ascent 800/Descent -200/CapHeight 700/StemV 80>>>>",
+            _stream(_to_unicode({glyphs[char]: said.get(char, char) for char in every})),
+        ]
     out, places = bytearray(b"%PDF-1.4\n"), []
     for number, data in enumerate(objects, 1):
         places.append(len(out))
@@ -91,6 +112,30 @@ def pdf(pages: Sequence[Sequence[tuple[float, float, float, str]]], title: str =
     out += b"".join(b"%010d 00000 n \n" % place for place in places)
     out += b"trailer<</Size %d/Root 1 0 R/Info 4 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, start)
     return bytes(out)
+
+
+def _string(text: str, glyphs: Mapping[str, int] | None) -> bytes:
+    if glyphs is None:
+        return b"(%s)" % text.encode("cp1252").replace(b"(", b"\\(").replace(b")", b"\\)")
+    return b"<%s>" % b"".join(b"%04X" % glyphs[char] for char in text)
+
+
+def _stream(data: bytes) -> bytes:
+    return b"<</Length %d>>stream\n%s\nendstream" % (len(data), data)
+
+
+def _to_unicode(table: Mapping[int, str | None]) -> bytes:
+    rows = [
+        b"<%04X> <%s>" % (glyph, said.encode("utf-16-be").hex().encode())
+        for glyph, said in table.items()
+        if said is not None
+    ]
+    parts = [rows[start : start + 100] for start in range(0, len(rows), 100)]
+    tables = b"\n".join(b"%d beginbfchar\n%s\nendbfchar" % (len(part), b"\n".join(part)) for part in parts)
+    head = (
+        b"/CIDInit/ProcSet findresource begin 12 dict begin begincmap/CMapName/M def 1 begincodespacerange<0000><FFFF>"
+    )
+    return head + b"endcodespacerange\n" + tables + b"\nendcmap end end"
 
 
 def set_lines(

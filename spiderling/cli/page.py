@@ -157,6 +157,7 @@ def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Stat
         "clean text": f"{page.clean_bytes:,} bytes, {page.words:,} words, {kept} of {len(page.paragraphs)} paragraphs",
         "links": _links(page),
         "from JSON": page.text_source,
+        "mended": page.mended and f"letters that were {page.mended}",
         "licence": page.licence,
         "opt-outs": ", ".join(map(str, said)) or "none",
     }

@@ -50,7 +50,7 @@ COLUMNS = {
     **dict.fromkeys(("words", "length", "distance", "version"), "int"),
     "crawl_date": "time",
     **dict.fromkeys(
-        ("published", "modified", "file_type", "text_source", "enc_declared", "enc_detected", "ip"), "string"
+        ("published", "modified", "file_type", "text_source", "mended", "enc_declared", "enc_detected", "ip"), "string"
     ),
     **dict.fromkeys(("licence", "optout", "translated", "first_seen"), "string"),
     **dict.fromkeys(("yield", "badness", "known_share", "seen_share", "stopword_share", "sentence_words"), "float"),

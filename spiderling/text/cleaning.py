@@ -30,6 +30,7 @@ from spiderling.text.html.metadata import FEEDS, Metadata
 from spiderling.text.html.zones import Tree
 from spiderling.text.judging import Judge
 from spiderling.text.language import LanguageModels
+from spiderling.text.letters import Mended, mend
 from spiderling.text.page import Page, PageLink, Paragraph, TextOptions
 from spiderling.text.quality import (
     ENGLISH_CHARS,
@@ -238,7 +239,8 @@ def process_document(
     document: ConvertedDocument | None, kind: str, body: bytes, *, models: LanguageModels, options: TextOptions
 ) -> Page:
     """The Page of a document in the file *body*; without text if *document* is None (it could not be converted)."""
-    page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body))
+    document, how = mend(document, models, options.accepted) if document else Mended(None)
+    page = Page(kind, utf8_bytes=len(body), raw_digest=xxhash.xxh3_128_digest(body), mended=how)
     if document is not None:
         page = replace(page, encoding_detected="", title=document.title, meta=document.meta, html_lang=document.lang)
         # a document has no navigation, so lenient rules judge it

@@ -47,6 +47,10 @@ class ConvertedDocument:
             self.blocks.append(Block(text, heading, 0))
 
 
+SYMBOLS = range(0xA000, 0xA48D)
+"""Letters that stand for glyphs without a character: Yi syllables, because no language with a model has them."""
+SYMBOL = f"[{chr(SYMBOLS[0])}-{chr(SYMBOLS[-1])}]"
+"""A regular expression for one of them."""
 MAX_INFLATED_BYTES = 100_000_000  # inflated bytes that are read of one archive; chosen
 MAX_CHAPTERS = 2000  # chapters that are read of one book; chosen
 _PIECE_BYTES = 1 << 16

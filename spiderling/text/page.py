@@ -136,6 +136,7 @@ class Page:
     words: int = 0  # words of the clean text, estimated in scripts without spaces (text/quality.py)
     has_text: bool = False  # whether a paragraph is good and of a wanted kind, whatever its language
     text_source: str = ""  # where text was found that no element holds: 'json-ld' or 'state', '' for nowhere
+    mended: str = ""  # what was done to the letters of a document: 'lost', 'shifted' or 'permuted' (text/letters.py)
     needs_script: bool = False  # whether the page shows nothing until a script has run, and its JSON has no text
     feeds: tuple[str, ...] = ()  # feeds that the page names; empty unless `TextOptions.recrawls`, as the following
     paragraph_digests: bytes = b""  # digests of the kept paragraphs (text/fingerprints.py)

@@ -13,13 +13,14 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from spiderling.text.documents import ConvertedDocument, DocumentError
-from spiderling.text.encoding.mending import LOST, MAX_BAD_SHARE
+from spiderling.text.documents import SYMBOL, SYMBOLS, ConvertedDocument, DocumentError
 from spiderling.text.html.blocks import MAX_BLOCKS, normal_form
 from spiderling.text.html.metadata import MAX_META_CHARS
 from spiderling.text.hyphens import rejoined
@@ -29,8 +30,11 @@ MAX_PAGES = 3000  # pages that are read of one file; chosen
 MAX_PAGE_CHARS = 200_000  # characters that are read of one page; chosen
 _WORD = re.compile(rf"[^\s{LINE_HYPHEN}]+{LINE_HYPHEN}?")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")  # characters that PDFium counts as two
-_LOST_LETTER = re.compile(r"(?<=[^\W\d_])[\0-\x08\x0e-\x1f]|[\0-\x08\x0e-\x1f](?=[^\W\d_])")
-"""What PDFium gives for a glyph in a word, mostly a ligature, for which its font has no character: its number."""
+_NO_CHARACTER = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ue000-\uf020\uf07f-\uf8ff\ufffd\ufffe]")
+"""What a font may say of a glyph that has no character; letters of symbol fonts between them have one."""
+_WITHOUT_SHAPE = "\ufffd\ufffe"  # those that say nothing at all of the glyph; PDFium has the second for NUL
+_IN_WORD = re.compile(rf"(?<=[^\W\d_]){SYMBOL}|{SYMBOL}(?=[^\W\d_])")
+_LONE_BREAK = re.compile(r"\r(?!\n)|(?<!\r)\n")
 _PAD = "\uffff"  # the second of the two; the normal form drops it
 _SENTENCE_END = re.compile(r"[.!?:;\u3002\uff01\uff1f\u061f\u06d4\u0964\u1362\"'\u201c\u201d\u00bb)\]]\s*$")
 _NUMBERS = re.compile(r"\d+")
@@ -52,8 +56,7 @@ _DATE = re.compile(r"D?:?(\d{4})(\d\d)?(\d\d)?")
 def convert(body: bytes) -> ConvertedDocument:
     """The text of a PDF.
 
-    Raises DocumentError for what PDFium cannot open (broken, or with a password), and for words without many of their
-    letters.
+    Raises DocumentError for what PDFium cannot open (broken, or with a password).
     """
     try:
         pdf = pypdfium2.PdfDocument(body)
@@ -75,9 +78,6 @@ def convert(body: bytes) -> ConvertedDocument:
         document.add_block(text, heading)
         if len(document.blocks) >= MAX_BLOCKS:
             break
-    texts = [block.text for block in document.blocks]
-    if sum(text.count(LOST) for text in texts) > MAX_BAD_SHARE * sum(map(len, texts)):
-        raise DocumentError("its fonts lack characters for letters")
     return document
 
 
@@ -103,7 +103,8 @@ def _rows(pdf: pypdfium2.PdfDocument, index: int) -> list[Row]:
         text = found.get_text_range(0, min(found.count_chars(), MAX_PAGE_CHARS))
     except pypdfium2.PdfiumError:
         return []
-    text = _BEYOND.sub(lambda char: char[0] + _PAD, _LOST_LETTER.sub(LOST, text))
+    text = _BEYOND.sub(lambda char: char[0] + _PAD, text)
+    text = _with_symbols(found, text)
     words = list(_words(found, text))
     found.close()
     page.close()
@@ -114,15 +115,53 @@ def _rows(pdf: pypdfium2.PdfDocument, index: int) -> list[Row]:
     return rows_of(list(_pieces(parts, text)))
 
 
+def _with_symbols(found: pypdfium2.PdfTextPage, text: str) -> str:
+    """*text* with one of SYMBOLS for each glyph in a word that has no character.
+
+    PDFium gives the number of such a glyph.  Whether a font lacks characters is tried at two places of each character.
+    """
+    handle = found.raw
+    places = _places(found, text)
+    tried = {place for char in set(text) for place in (text.find(char), text.rfind(char))}
+    tried |= {match.start() for match in _LONE_BREAK.finditer(text)}
+    is_damaged = any(pdfium.FPDFText_HasUnicodeMapError(handle, places(index)) == 1 for index in tried)
+    if not is_damaged and not _NO_CHARACTER.search(text):
+        return text
+    chars = list(text)
+    for index, char in enumerate(text):
+        lacks = bool(_NO_CHARACTER.match(char))
+        if char == LINE_HYPHEN:
+            lacks = pdfium.FPDFText_GetUnicode(handle, places(index)) == 0
+        if lacks or (is_damaged and pdfium.FPDFText_HasUnicodeMapError(handle, places(index)) == 1):
+            code = _shape(handle, places(index)) if char in _WITHOUT_SHAPE else ord(char)
+            chars[index] = chr(SYMBOLS[code % len(SYMBOLS)])
+    in_words = set(_IN_WORD.findall("".join(chars)))
+    return "".join(new if new in in_words else old for old, new in zip(text, chars, strict=True))
+
+
+def _shape(handle: Any, place: int) -> int:
+    """A number for the size of a glyph, which tells it from others of its font."""
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    pdfium.FPDFText_GetCharBox(handle, place, left, right, bottom, top)
+    size = pdfium.FPDFText_GetFontSize(handle, place) or 1.0
+    return round(100 * (right.value - left.value) / size) * 37 + round(100 * (top.value - bottom.value) / size)
+
+
+def _places(found: pypdfium2.PdfTextPage, text: str) -> Callable[[int], int]:
+    """The number of a character of *text* among those of its page; of the one before where PDFium knows none."""
+    if len(text) == found.count_chars() or len(text) >= MAX_PAGE_CHARS:
+        return int
+    return partial(pdfium.FPDFText_GetCharIndexFromTextIndex, found.raw)
+
+
 def _words(found: pypdfium2.PdfTextPage, text: str) -> Iterator[list[TextLine]]:
     """The words of a page as PDFium orders them, each in one part if it stands at one place; *text* is all of it."""
     handle = found.raw
-    is_same = len(text) == found.count_chars() or len(text) >= MAX_PAGE_CHARS
+    places = _places(found, text)
 
     def box(index: int) -> tuple[float, float, float, float]:
-        """Left, bottom, right, top of the character's place in the line; of the one before where PDFium knows none."""
-        place = index if is_same else pdfium.FPDFText_GetCharIndexFromTextIndex(handle, index)
-        pdfium.FPDFText_GetLooseCharBox(handle, place, pointer)
+        """Left, bottom, right, top of the character's place in the line."""
+        pdfium.FPDFText_GetLooseCharBox(handle, places(index), pointer)
         return area.left, area.bottom, area.right, area.top
 
     area = pdfium.FS_RECTF()

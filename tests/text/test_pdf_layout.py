@@ -10,7 +10,6 @@ import made_documents as made
 import pytest
 from needs import needs
 
-from spiderling.text.documents import DocumentError
 from spiderling.workers.converter import CONVERTERS
 
 pytestmark = needs("pypdfium2")
@@ -160,22 +159,6 @@ def test_an_initial_belongs_to_its_word():
     second = f"everybody {second}"
     lines = [(72, 676, 40, "W"), (112, 694, 11, first), (112, 680, 11, second), (72, 666, 11, "was still there.")]
     assert blocks(lines) == [f"W{text} was still there."]
-
-
-@pytest.mark.parametrize(
-    ("share", "is_text"), [(0.0, True), (0.004, True), (0.02, False)], ids=["whole", "a few lost", "many lost"]
-)
-def test_words_that_lack_letters_are_no_text(share, is_text):
-    """A font lacks the character of a glyph, which PDFium gives as a control character."""
-    lost = round(share * len(STORY))
-    places = [at for at in range(1, len(STORY)) if STORY[at - 1 : at + 1].isalpha()][:: len(STORY) // (lost or 1) // 2]
-    text = "".join("\x19" if at in places[:lost] else char for at, char in enumerate(STORY))
-    lines = [(50, 700 - 12 * number, 10, line) for number, line in enumerate(textwrap.wrap(text, 90))]
-    if is_text:
-        assert blocks(lines)[0].count("\ufffd") == lost
-    else:
-        with pytest.raises(DocumentError, match="lack characters"):
-            blocks(lines)
 
 
 def test_signs_without_characters_beside_the_words_do_not_count():

@@ -56,7 +56,7 @@ from simulator.graphs import of_crawl
 from simulator.measures import at_pages, coverage
 from simulator.pages import TEXT_SCORE, PageWeb
 
-GENERATED = ("thai", "pt", "scarce", "w12")
+GENERATED = ("thai", "pt", "scarce", "w12", "hops", "platforms")
 GRAPHS = ("graph:cs", "graph:de", "graph:pl", "graph:vi")
 MINIWEBS = ("miniweb:cs", "miniweb:de", "miniweb:pl")
 MINIWEB = ROOT / "examples/miniweb"

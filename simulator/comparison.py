@@ -23,6 +23,7 @@ from simulator.graphs import of_crawl
 from simulator.measures import Sample, Truth, at_words, coverage, word_coverage
 from simulator.pages import PageWeb
 from simulator.replay import Replay, world
+from simulator.shapes import SHAPES
 from spiderling.base.errors import BadInput
 from spiderling.base.files import write_whole
 from spiderling.base.terminal import markdown_table
@@ -113,16 +114,19 @@ class Summary(NamedTuple):
 
 
 def make_web(name: str, seed: int, terms: Terms) -> PageWeb:
-    """A generated web by its recipe's name, or the web that a crawl met, by its directory; else BadInput."""
+    """A web by the name of its recipe or shape, or one that a crawl met, by its directory; else BadInput."""
     if name in RECIPES:
         return generate(replace(RECIPES[name], pages=terms.pages, links=terms.links, seed=seed))
+    if name in SHAPES:
+        return SHAPES[name](terms.pages, seed)
     directory = Path(name)
     if (directory / "links").is_dir():
         from spiderling.jobdir.inspection import links_of_crawl  # which needs SQLite
 
         return of_crawl(directory.name, links_of_crawl(directory), terms.language)
     raise BadInput(
-        f"there is no web {name!r}: name {', '.join(RECIPES)}, or the directory of a crawl with SPIDERLING_LINKS=on."
+        f"there is no web {name!r}: name {', '.join([*RECIPES, *SHAPES])}, or the directory of a crawl "
+        "with SPIDERLING_LINKS=on."
     )
 
 

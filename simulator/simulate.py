@@ -59,10 +59,11 @@ class Command(SpiderlingCommand):
         # what simulates takes half a second to import, and Scrapy imports the commands to list them
         from simulator.comparison import CLAIRVOYANT, DEFAULT
         from simulator.generated import RECIPES
+        from simulator.shapes import SHAPES
 
         return (
             "Let the frontier of a real crawl run on a virtual clock against a generated web "
-            f"({', '.join(RECIPES)}), or what an earlier crawl with SPIDERLING_LINKS=on met, once "
+            f"({', '.join([*RECIPES, *SHAPES])}), or what an earlier crawl with SPIDERLING_LINKS=on met, once "
             "for each strategy and seed, and print what came of it (docs/simulator.md). STRATEGY is what -a strategy= "
             f"takes, or one that knows the web: {', '.join(CLAIRVOYANT)}; default: {' '.join(DEFAULT)}. Options of "
             "the crawl are given by -s. "

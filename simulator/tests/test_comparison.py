@@ -171,7 +171,7 @@ def test_of_pages_with_one_text_the_first_that_is_met_is_kept() -> None:
 
 
 def test_a_web_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"there is no web .*: name thai, .*, one-address, or the directory"):
+    with pytest.raises(BadInput, match=r"there is no web .*: name thai, .*, one-address, .*, or the directory"):
         make_web(str(tmp_path), 1, TERMS)
     with pytest.raises(BadInput, match="SPIDERLING_STRATEGY"):
         list(compare([Task("thai", "nonsense", 1)], TERMS, 1, lambda pages: None))

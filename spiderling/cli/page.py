@@ -171,7 +171,8 @@ def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Stat
 
 def _row(paragraph: Paragraph) -> str:
     cls = ", ".join(filter(None, (paragraph.cls, paragraph.kind)))
-    return f"{cls:<15}{paragraph.language or '-':<6}{'yes' if paragraph.kept else 'no':<6}{paragraph.text}"
+    text = paragraph.text.replace("\n", " / ")
+    return f"{cls:<15}{paragraph.language or '-':<6}{'yes' if paragraph.kept else 'no':<6}{text}"
 
 
 def _links(page: Page) -> str:

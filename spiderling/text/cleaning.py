@@ -96,7 +96,6 @@ def _process(
     encodings = models.encodings(options.accepted)
     text, declared, detected, is_mended = decode(body, http_charset, encodings, models.spelling)
     page = Page("html", declared, detected, len(body), raw_digest=xxhash.xxh3_128_digest(body))
-    kept: Sequence[Markup] = ()
     if text is not None:
         # undamaged UTF-8 without a byte order mark need not be encoded again
         same = detected == "utf-8" and not is_mended and not body.startswith(BOM_UTF8)
@@ -110,7 +109,8 @@ def _process(
         if refresh and (target := Metadata().read_tag("meta", {"http-equiv": "refresh", "content": refresh})):
             parsed.links.append(RawLink(target, "", "", -1))
         _links(page, parsed, url, options, scores, steps)
-        kept = parsed.markup
+        if parsed.markup and options.boilerplate != "justext-stock":  # that cuts paragraphs of its own
+            page.paragraphs = list(map(_with_markup, page.paragraphs, parsed.markup))
         feeds = page.meta.pop(FEEDS, "").split()
         if options.recrawls:
             found = (join(join(url, parsed.base or "") or url, query_in(detected or "", href)) for href in feeds)
@@ -118,8 +118,6 @@ def _process(
     clean = _measure(page, options, url, steps)
     if text is not None and clean and page.language is not None:
         page.quality = with_spam_signs(page, clean, text, url, models[page.language], steps.top_word)
-    if kept and options.boilerplate != "justext-stock":  # that cuts paragraphs of its own
-        page.paragraphs = list(map(_with_markup, page.paragraphs, kept))
     if not options.gathers_links:
         page.links = []
     return page, text

@@ -245,6 +245,8 @@ def _signs(text: str) -> list[str]:
     return sorted(set(text) - {" ", "\n"})
 
 
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u06ff]")
+_LEFT_TO_RIGHT = re.compile(r"[0-9A-Za-z](?:[^\u0590-\u06ff]*[0-9A-Za-z])?")
 Said = dict[str, str | None]
 DAMAGES: dict[str, Callable[[str], Said]] = {
     "whole": lambda text: {},
@@ -260,6 +262,11 @@ DAMAGES: dict[str, Callable[[str], Said]] = {
 }
 
 
+def _as_drawn(line: str) -> str:
+    """*line* from left to right, if it is written from right to left."""
+    return _LEFT_TO_RIGHT.sub(lambda run: run[0][::-1], line[::-1]) if _RIGHT_TO_LEFT.search(line) else line
+
+
 def _letters(data: Path | None, quick: bool) -> dict[str, object]:
     """Print the table of letters; its means for RESULT."""
     rows: list[list[object]] = []
@@ -267,19 +274,21 @@ def _letters(data: Path | None, quick: bool) -> dict[str, object]:
     spent = dict.fromkeys(DAMAGES, 0.0)
     chars, refused = 0, 0
     for language in languages(data, list(LANGUAGES[:: 5 if quick else 1])):
-        whole = ConvertedDocument()
+        source = ConvertedDocument()
         for line in language.text[:_LETTER_CHARS].split("\n"):
-            whole.add_block(line)
-        text = "\n".join(block.text for block in whole.blocks)
+            source.add_block(line)
+        lines = [_as_drawn(line) for line in _lines([block.text for block in source.blocks], _CHARS)]
+        text = "\n".join(lines)
+        whole = ours("pdf")(made.pdf(_set(lines), said={}))
         chars += len(text)
+        language.models.warm_up()
         row: list[object] = [language.code]
         for name, damage in DAMAGES.items():
-            document = CONVERTERS["pdf"](made.pdf(_set(_lines(text.split("\n"), _CHARS)), said=damage(text)))
+            document = CONVERTERS["pdf"](made.pdf(_set(lines), said=damage(text)))
             start = time.process_time()
             found = mend(document, language.models, [language.code])
             spent[name] += time.process_time() - start
-            before = text if name != "whole" else "\n".join(block.text for block in document.blocks)
-            share = _right_chars(before, found.document) if found.document else None
+            share = _right_chars(whole, found.document) if found.document else None
             right[name] += [] if share is None else [share]
             refused += share is None
             row.append("undecodable" if share is None else f"{share:.4f}")

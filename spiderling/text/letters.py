@@ -20,6 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -32,11 +33,12 @@ from spiderling.text.ngrams import ORDER, Array, Places, codepoints, lower_lette
 from spiderling.text.words import LanguageModel
 
 _SYMBOL = re.compile(SYMBOL)
-_NONSENSE = 0.3  # known share below which a text may be damaged; chosen, as are those below
+_NONSENSE = 0.15  # known share below which a text may be damaged; chosen, as are those below
 _MIN_NONSENSE = 600  # least characters of such texts in which a shift or permutation is sought
 _MIN_KNOWN = 0.8  # least known share of mended text
 _SAME = 0.3  # share of letters that stay the same, above which a text is not permuted but in another language
 _MAX_CHARS = 20_000  # characters from which a substitution is found
+_MAX_CHARACTERS = 500  # different characters of a text in which a shift is sought
 _MAX_SHIFT = 1500  # places among all characters that are tried
 _STEPS = np.array([-3, -2, -1, 1, 2, 3])[:, None]  # places among the characters of a text that are tried
 _FEW_SPACES = 0.08  # share of spaces below which a text may have other characters for them
@@ -47,12 +49,14 @@ _FOREIGN, _SIGN, _SPACE = -14.0, -7.0, -1.9  # log P of a character of another s
 _SMOOTHING = 5  # n-grams that are added behind each shorter one, in proportion to those of the order below
 _INITIAL = 0.85  # share of its places at which a symbol begins words, above which it may be a capital
 _CAPITAL, _CAPITAL_INSIDE = 0.12, 0.003  # share of capitals among first letters of words, and among others
-_TYPES = 40  # different words that judge a symbol
-_CHOICES = 8  # letters of a symbol that words judge
+_TYPES, _LONGEST = 16, 40  # different words that judge a symbol, and the letters of each that are looked at
+_MAX_LOST = 60  # different symbols for which letters are sought where glyphs have no character
+_CHOICES = 6  # letters of a symbol that words judge
 _LISTED = 0.7  # share of words that are in the word list
 _SURE = 2.0  # nats by which a symbol's letters must be more probable than the second choice
 _OTHER_GLYPH = -1.5  # log P of a small letter that the text has from another glyph
-_SELDOM = 0.01  # share of the symbols' places below which words judge a symbol
+_PRIOR = 0.5  # nats that a symbol e times too frequent for a letter, or too rare, loses for it
+_SELDOM = 0.005  # share of the symbols' places below which words judge a symbol
 _NEVER = -1e6  # nats for what cannot be
 _TINY = 1e-30
 _NOTHING = "0"  # a word that has no letters
@@ -135,7 +139,7 @@ class _Cipher:
         for word, number in counted.items():
             for char in self.words.keys() & set(word):
                 if len(self.words[char]) < _TYPES:
-                    self.words[char].append((word, number))
+                    self.words[char].append((word[:_LONGEST], number))
         self.counts = counts[order].astype(np.float32)
         self.size = len(chain.letters)
         places = chain.places.copy()
@@ -162,7 +166,7 @@ class _Cipher:
             upper -= 3 * self.counts * ~capital
         best = self._by_pairs()
         slots = best
-        for judges_words in (False, False, True, True):
+        for judges_words in (False, False, True):
             gain = self._by_triples(best)
             gain[:, 0] = _NEVER
             if judges_words:
@@ -184,7 +188,8 @@ class _Cipher:
         other[: self.size - 1] = _OTHER_GLYPH * (have > 0)
         usual = np.zeros(len(choices), np.float32)
         usual[self.size - 1 : self.size + 4] = _USUAL
-        for place in [*range(len(self.symbols))] * 2:
+        found |= dict.fromkeys(self.symbols[_MAX_LOST:], LOST)
+        for place in [*range(len(self.symbols[:_MAX_LOST]))] * 2:
             char, is_small = self.symbols[place], 5 * self.inside[place] > self.counts[place]
             logs, more, weights = self._words_with(char, choices, known)
             scores = weights @ (logs + more + other * is_small) + usual
@@ -211,9 +216,10 @@ class _Cipher:
         counts = np.bincount((row[:-1] * total + row[1:])[both], minlength=total**2)
         counts = counts.reshape(total, total).astype(np.float32)
         mine = counts.sum(1)[size:, None] + 1
-        gain = -3 * np.abs(np.log(mine / mine.sum()) - np.log(self.chain.shares))
+        rarity = np.abs(np.log(mine / mine.sum()) - np.log(self.chain.shares))
+        gain = -3 * rarity
         degrees = np.eye(total, size, dtype=np.float32)
-        for sharpness in (1.0, *np.geomspace(0.5, 5, 60)):
+        for sharpness in (1.0, *np.geomspace(0.5, 5, 40)):
             new = np.exp(sharpness * (gain - gain.max(1, keepdims=True)))
             new[:, 0] = 0
             for _ in range(6):
@@ -221,7 +227,7 @@ class _Cipher:
                 new /= np.maximum(new.sum(0), 1)
             new /= new.sum(1, keepdims=True) + _TINY
             degrees[size:] = 0.2 * degrees[size:] + 0.8 * new
-            gain = (counts[size:] @ degrees @ pairs.T + counts[:, size:].T @ degrees @ pairs) / mine
+            gain = (counts[size:] @ degrees @ pairs.T + counts[:, size:].T @ degrees @ pairs) / mine - _PRIOR * rarity
         best = np.full(len(self.symbols), -1)
         best[small] = _assign(np.log(degrees[size:] + _TINY))
         return np.where(best > 0, best, -1)
@@ -296,7 +302,7 @@ def mend(document: ConvertedDocument, models: LanguageModels, accepted: Sequence
     nonsense = [text for text, share in zip(texts, shares, strict=False) if share < _NONSENSE and len(text) > MIN_CHARS]
     if not symbols and sum(map(len, nonsense)) < _MIN_NONSENSE:
         return Mended(document)
-    best = max(_readings(nonsense or texts, models, accepted), default=_Reading(0.0, "", {}))
+    best = max(_readings(nonsense or texts, models, accepted), key=itemgetter(0), default=_UNREAD)
     if best.share < _MIN_KNOWN and not symbols:
         return Mended(document)
     if best.share >= _MIN_KNOWN:
@@ -327,6 +333,9 @@ class _Reading(NamedTuple):
     table: dict[int, str]  # for `str.translate`
 
 
+_UNREAD = _Reading(0.0, "", {})
+
+
 def _readings(texts: Sequence[str], models: LanguageModels, accepted: Sequence[str]) -> Iterator[_Reading]:
     """Ways to read damaged *texts*."""
 
@@ -341,11 +350,11 @@ def _readings(texts: Sequence[str], models: LanguageModels, accepted: Sequence[s
         chain = _chain(models, code)
         if chain is None:
             continue
-        shift = reading("shifted", _shift(texts, chain)) if is_nonsense else _Reading(0.0, "", {})
+        shift = reading("shifted", _shift(texts, chain)) if is_nonsense else _UNREAD
         if shift.share >= _MIN_KNOWN:
             yield shift
         else:
-            shift = _Reading(0.0, "", {})
+            shift = _UNREAD
         left = [text.translate(shift.table) for text in texts]
         symbols = set(_SYMBOL.findall("".join(left)))
         if symbols:
@@ -364,13 +373,16 @@ def _shift(texts: Sequence[str], chain: LetterChain) -> dict[int, str]:
     some programs number glyphs.
     """
     counts = Counter("".join(texts))
+    if len(counts) > _MAX_CHARACTERS:
+        return {}
     codes = {char: ord(char) - SYMBOLS[0] if ord(char) in SYMBOLS else ord(char) for char in counts}
     mine = np.array([codes[char] for char in counts if char != " "])
     numbers = np.array([counts[char] for char in counts if char != " "])
     letters = chain.places.take(lower_letters(np.arange(_BMP, dtype=np.uint32)))
     logs = np.where(letters > 0, np.log(chain.shares)[letters], _FOREIGN)
-    logs[0x20:0x7F] = np.maximum(logs[0x20:0x7F], _SIGN)
-    logs[0x20] = _SPACE if counts[" "] < _FEW_SPACES * counts.total() else _FOREIGN
+    for signs in (slice(0x21, 0x7F), slice(0xA1, 0xC0), slice(0x2010, 0x2027)):
+        logs[signs] = np.maximum(logs[signs], _SIGN)
+    logs[0x20] = _SPACE if counts[" "] < _FEW_SPACES * counts.total() else 2 * _FOREIGN
     shifts = np.arange(-_MAX_SHIFT, _MAX_SHIFT)[:, None]
     tried = [np.clip(mine + shifts, 0, len(logs) - 1)]
     given = list(codes.values())
@@ -378,7 +390,7 @@ def _shift(texts: Sequence[str], chain: LetterChain) -> dict[int, str]:
         places = np.array([order.index(code) for code in mine.tolist()])
         tried.append(np.array(order)[(places + _STEPS) % len(order)])
     every = np.concatenate(tried)
-    best = every[(logs[every] @ numbers).argmax()].tolist()
+    best = every[(logs.take(every, mode="clip") @ numbers).argmax()].tolist()
     olds = [ord(char) for char in counts if char != " "]
     return {old: chr(new) for old, new in zip(olds, best, strict=True) if new >= 0x20}
 

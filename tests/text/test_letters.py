@@ -171,3 +171,28 @@ def test_few_glyphs_that_are_not_sure_are_lost_characters():
     found = mend(document, MODELS, ["en"])
     assert "\ufffd" in found.document.blocks[1].text
     assert found.document.blocks[0] == document.blocks[0]
+
+
+def test_the_language_of_several_is_found():
+    text = text_of("pl")
+    document = CONVERTERS["pdf"](body_of(text, permuted(text)))
+    assert mend(document, MODELS, ["cs", "pl", "en", "ru"]).how == "permuted"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(map(chr, range(0x4E00, 0x6E00))),
+        "\U0001f600\U00020000 " * 700,
+        "0123 " * 700,
+        "\ua001" * 30_000,
+        "".join(map(chr, SYMBOLS)) * 20,
+        " ".join("zqxj"[number % 4] * (number % 50) for number in range(2000)),
+    ],
+    ids=["ideographs", "beyond the first plane", "digits", "one word", "all symbols", "no language"],
+)
+def test_no_text_is_too_much(text):
+    document = ConvertedDocument()
+    for start in range(0, len(text), 5000):
+        document.add_block(text[start : start + 5000])
+    assert not mend(document, MODELS, ["cs", "ru"]).how

@@ -361,7 +361,7 @@ class Members:
 class Member:
     """One member, with the two methods of a file that FastWARC calls: ``read`` and ``tell``."""
 
-    def __init__(self, members: Members, codec: _Gzip | zstd.ZstdDecompressor | _Plain, start: int = 0) -> None:
+    def __init__(self, members: Members, codec: _Gzip | zstd.ZstdDecompressor | _Plain, start: int) -> None:
         """Begin at the decompressed byte *start*."""
         self._members = members
         self._codec = codec

@@ -50,20 +50,20 @@ TRAPS = {"standard": TrapLimits(), "off": TrapLimits(0, 0, 0, 0)}
 
 
 def parse_preset(
-    option: str, text: str, presets: Mapping[str, _Preset], default: str, read: Callable[[_Preset, str, str], Any]
+    option: str, text: str, presets: Mapping[str, _Preset], read: Callable[[_Preset, str, str], Any]
 ) -> _Preset:
     """The preset that *text* names, with the values that follow it, as in ``standard,text_chars=500..``.
 
-    *default* is the preset if *text* names none.  ``read(preset, name, value)`` returns the value of the field *name*,
-    or raises ValueError, which becomes BadInput.
+    The preset is ``standard`` if *text* names none.  ``read(preset, name, value)`` returns the value of the field
+    *name*, or raises ValueError, which becomes BadInput.
     """
-    rest = entries_of(text)
-    first = default if rest and "=" in rest[0] else "".join(rest[:1])
-    rest = rest if rest and "=" in rest[0] else rest[1:]
+    first, *rest = entries_of(text) or [""]
+    if "=" in first:
+        first, rest = "standard", [first, *rest]
     try:
         if first not in presets:
-            values = [f"{spec.name}={getattr(presets[default], spec.name)}" for spec in fields(presets[default])]
-            example = ",".join(values[:2])
+            usual = presets["standard"]
+            example = ",".join(f"{spec.name}={getattr(usual, spec.name)}" for spec in fields(usual)[:2])
             raise ValueError(f"it must be one of {', '.join(presets)}, or values such as {example!r}")
         chosen = presets[first]
         names = [spec.name for spec in fields(chosen)]
@@ -90,7 +90,7 @@ def parse_traps(text: str) -> TrapLimits:
             raise ValueError(f"{name} must be a whole number from 0 to {most}")
         return int(value)
 
-    return parse_preset("TRAPS", text, TRAPS, "standard", read)
+    return parse_preset("TRAPS", text, TRAPS, read)
 
 
 def parse_yield_profile(text: str) -> float | None:

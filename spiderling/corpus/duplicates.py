@@ -48,7 +48,7 @@ class DigestSet:
     The digests of a page in work can be taken back; those of a page that was kept stay.
     """
 
-    def __init__(self, digests: Iterable[int] = ()) -> None:
+    def __init__(self, digests: Iterable[int]) -> None:
         self._kept = KeyTable()
         self._kept.load(np.fromiter(digests, np.int64))
         self._pending: set[int] = set()

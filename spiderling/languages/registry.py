@@ -182,9 +182,9 @@ class LanguageInfo:
         return self.directory
 
 
-def codes_of(dirs: str = "") -> tuple[str, ...]:
-    """The codes of all languages with a model; *dirs* is SPIDERLING_MODELS."""
-    return tuple(_directories(dirs))
+def codes_of() -> tuple[str, ...]:
+    """The codes of all languages with a bundled model."""
+    return tuple(_directories(""))
 
 
 def available(dirs: str = "") -> dict[str, LanguageInfo]:

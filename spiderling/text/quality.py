@@ -197,7 +197,7 @@ def parse_quality(text: str) -> QualityLimits:
     >>> parse_quality("standard,sentence_words=5..").sentence_words
     Range(low=5.0, high=200.0)
     """
-    return parse_preset("QUALITY", text, PRESETS, "standard", _read_range)
+    return parse_preset("QUALITY", text, PRESETS, _read_range)
 
 
 def _read_range(limits: QualityLimits, name: str, text: str) -> Range:

@@ -16,7 +16,6 @@ from spiderling.base.reasons import Reason
 
 NO_TEXT = (Reason.BOILERPLATE_ONLY, Reason.UNDECODABLE)
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-GZIP = "Content-Encoding: gzip"
 BOMB = b"<p>" + b" " * 30_000_000
 
 

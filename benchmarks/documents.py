@@ -20,6 +20,7 @@ import io
 import random
 import re
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -238,13 +239,17 @@ def _mixed(chars: Sequence[str]) -> dict[str, str | None]:
 
 
 def _every_letter(text: str) -> list[str]:
-    return [char for char, _ in Counter(text).most_common() if char.isalpha()]
+    """Letters of the text's script, the most frequent first."""
+    letters = [char for char, _ in Counter(text).most_common() if char.isalpha()]
+    script = unicodedata.name(letters[0]).split()[0]
+    return [char for char in letters if unicodedata.name(char, "").startswith(script)]
 
 
 def _signs(text: str) -> list[str]:
     return sorted(set(text) - {" ", "\n"})
 
 
+_COMMAS = str.maketrans("şţŞŢ", "șțȘȚ")  # Romanian has commas below; the news have cedillas
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u06ff]")
 _LEFT_TO_RIGHT = re.compile(r"[0-9A-Za-z](?:[^\u0590-\u06ff]*[0-9A-Za-z])?")
 Said = dict[str, str | None]
@@ -275,7 +280,7 @@ def _letters(data: Path | None, quick: bool) -> dict[str, object]:
     chars, refused = 0, 0
     for language in languages(data, list(LANGUAGES[:: 5 if quick else 1])):
         source = ConvertedDocument()
-        for line in language.text[:_LETTER_CHARS].split("\n"):
+        for line in language.text[:_LETTER_CHARS].translate(_COMMAS if language.code == "ro" else {}).split("\n"):
             source.add_block(line)
         lines = [_as_drawn(line) for line in _lines([block.text for block in source.blocks], _CHARS)]
         text = "\n".join(lines)

@@ -17,6 +17,7 @@ Text in which words of a known language are read is never changed, but for its S
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -36,12 +37,12 @@ _SYMBOL = re.compile(SYMBOL)
 _NONSENSE = 0.15  # known share below which a text may be damaged; chosen, as are those below
 _MIN_NONSENSE = 600  # least characters of such texts in which a shift or permutation is sought
 _MIN_KNOWN = 0.8  # least known share of mended text
-_SAME = 0.3  # share of letters that stay the same, above which a text is not permuted but in another language
 _MAX_CHARS = 20_000  # characters from which a substitution is found
 _MAX_CHARACTERS = 500  # different characters of a text in which a shift is sought
 _MAX_SHIFT = 1500  # places among all characters that are tried
 _STEPS = np.array([-3, -2, -1, 1, 2, 3])[:, None]  # places among the characters of a text that are tried
 _FEW_SPACES = 0.08  # share of spaces below which a text may have other characters for them
+_ONE_SCRIPT = 0.9  # share of letters in the script of the language, from which others are not exchanged with them
 _BMP = 1 << 16  # characters of the Basic Multilingual Plane
 _MAX_LETTERS = 120  # letters of a language at most: syllables and ideographs are too many
 _RARE = 3e-5  # share below which a character is no letter of the language
@@ -69,11 +70,15 @@ class LetterChain:
 
     def __init__(self, model: LanguageModel) -> None:
         grams, counts = model.ngrams.sizes[1]
+        commas, cedillas = codepoints("șțȘȚ"), codepoints("şţŞŢ")
         usual = (counts >= _RARE * counts.sum()) & (grams[:, 0] != ord(" ")) & (grams[:, 0] < _BMP)
+        if np.isin(commas, grams[usual]).any():  # Romanian, where many wrote the cedillas of Turkish
+            usual &= ~np.isin(grams[:, 0], cedillas)
         self.letters = np.concatenate((np.array([ord(" ")], np.uint32), grams[usual, 0]))
         """Their code points."""
         self.places = np.full(_BMP, -1)  # code point -> letter; -1 for none of this language
         self.places[self.letters] = np.arange(len(self.letters))
+        self.places[cedillas] = np.maximum(self.places[cedillas], self.places[commas])
         single, pairs, self._triples = (self._counts(model, size) for size in (1, 2, 3))
         self.shares = (single + 0.1) / (single + 0.1).sum()
         pair = (pairs + 4 * _SMOOTHING * self.shares) / (pairs.sum(1, keepdims=True) + 4 * _SMOOTHING)
@@ -85,6 +90,7 @@ class LetterChain:
         order = np.argsort(keys)
         self._quadruples = keys[order], counts[order].astype(np.float32)
         self._words = {word: np.log(_LISTED * count / max(1, model.tokens)) for word, count in model.words.items()}
+        self.script = _script(chr(self.letters[1 + self.shares[1:].argmax()]))
         self.has_case = any(chr(code) != chr(code).upper() for code in self.letters.tolist())
 
     def _counts(self, model: LanguageModel, size: int) -> Array:
@@ -92,7 +98,7 @@ class LetterChain:
         grams, counts = model.ngrams.sizes[size]
         places = self.places.take(grams, mode="clip")
         found = np.zeros((len(self.letters),) * size, np.float32)
-        found[tuple(places[(places >= 0).all(1)].T)] = counts[(places >= 0).all(1)]
+        np.add.at(found, tuple(places[(places >= 0).all(1)].T), counts[(places >= 0).all(1)])
         return found
 
     def _key(self, four: Places) -> Places:
@@ -361,9 +367,15 @@ def _readings(texts: Sequence[str], models: LanguageModels, accepted: Sequence[s
             yield reading("lost", {**shift.table, **str.maketrans(_Cipher(left, chain, symbols).fill())})
         elif not shift.table:
             letters = Counter(filter(str.isalpha, "".join(texts)))
-            found = _Cipher(texts, chain, set(letters)).solve()
-            if sum(letters[char] for char in found if found[char] == char) < _SAME * letters.total():
-                yield reading("permuted", str.maketrans(found))
+            unknown = {char for char in letters if _script(char) == chain.script}
+            if sum(letters[char] for char in unknown) < _ONE_SCRIPT * letters.total():
+                unknown = set(letters)
+            yield reading("permuted", str.maketrans(_Cipher(texts, chain, unknown).solve()))
+
+
+def _script(char: str) -> str:
+    """The script of a letter, as its name begins with it."""
+    return unicodedata.name(char, "").partition(" ")[0]
 
 
 def _shift(texts: Sequence[str], chain: LetterChain) -> dict[int, str]:

@@ -85,12 +85,12 @@ An estimator returns -1 to 1, and 0 if it knows nothing.  It has no branches, si
 entry for each link of a page.
 """
 WEIGHTS = {name: weight for name, (_, weight) in ESTIMATORS.items()}
-_USUAL_RATE = 0.03  # yield rate that a crawl is taken to have before it has downloaded anything (chosen)
-_BIAS = math.log(_USUAL_RATE / (1 - _USUAL_RATE))
-"""The log-odds of `_USUAL_RATE`, from which the estimators raise or lower a link."""
-_USUAL_BYTES = 1_000_000  # weight of `_USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)
+USUAL_RATE = 0.03  # yield rate that a crawl is taken to have before it has downloaded anything (chosen)
+_BIAS = math.log(USUAL_RATE / (1 - USUAL_RATE))
+"""The log-odds of `USUAL_RATE`, from which the estimators raise or lower a link."""
+_USUAL_BYTES = 1_000_000  # weight of `USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)
 _FRUITFUL_RATE = 0.001  # yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)
-_FRUITFUL_BYTES = 100_000  # weight of `_USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)
+_FRUITFUL_BYTES = 100_000  # weight of `USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)
 _YOUNG_BYTES = 108_000
 """Downloaded bytes after which the own yield rate of a host counts as much as the promised one, and that of a section
 as much as its host's (measured in the simulator): four pages of usual size."""
@@ -158,13 +158,13 @@ class Worth:
     def usual(self) -> float:
         """The yield rate of the crawl so far."""
         totals = self._crawl.totals
-        kept = totals["kept_bytes"] + _USUAL_RATE * _USUAL_BYTES
+        kept = totals["kept_bytes"] + USUAL_RATE * _USUAL_BYTES
         return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
 
     def _note_fruitful(self) -> None:
         """Compute what all ranks are compared with, which changes with the notes of fruitful hosts only."""
         kept, downloaded = self._fruitful
-        given = (kept + _USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
+        given = (kept + USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
         self.fruitful = max(1e-4, min(0.5, given))
         """The yield rate so far of the hosts that gave text; ranks compare with it.
 

@@ -118,6 +118,18 @@ def test_foreign_hosts_go_behind_empty_ones_and_these_behind_those_that_gave_tex
     assert fruitful < empty and fruitful < foreign, "the others gave little"
 
 
+def test_foreign_hosts_wait_before_the_crawl_has_text_and_while_it_idles() -> None:
+    """A web of two hosts with text: second pages of 35 others took half of the bytes of its first half."""
+    hosts = Hosts((1, UNREAD), (9, UNREAD), (9, EMPTY), (9, FOREIGN), rate=None)
+    assert [hosts.waits(number) > 10 * INTERVAL_S for number in range(4)] == [False, False, False, True]
+    hosts = Hosts((1, FRUITFUL), (6, FOREIGN), (7, EMPTY))
+    for number in (1, 2):
+        hosts.gave(number, int(30_000 * 0.1 * BAR / 2))
+    for second in range(8_600):
+        hosts.gave(0, 3_000 if second < 8_000 or second % 5 == 0 else 0, 1, now=float(second))
+    assert [hosts.waits(number) > INTERVAL_S for number in range(3)] == [False, True, False]
+
+
 def test_hosts_go_further_behind_with_their_second_foreign_page() -> None:
     """One page of many hosts is cheap; ten of each took half of the bytes of a web with one rich host."""
     hosts = Hosts((1, FRUITFUL), (9, FOREIGN), (9, FOREIGN_AGAIN))
@@ -184,7 +196,7 @@ def test_the_last_of_the_hosts_is_asked_when_its_rest_is_over(monkeypatch: pytes
     }
     foreign: dict[str, Any] = {"kept_bytes": 0, "reason": Reason.WRONG_LANGUAGE, "body_bytes": 300_000}
     web |= {f"http://poor.cz/{n}": page(f"http://poor.cz/{n + 1}", **foreign) for n in range(60)}
-    web["http://poor.cz/11"] = [Answer(status=503, kept_bytes=0, retry_after_s=900.0), page(**foreign)]
+    web["http://poor.cz/10"] = [Answer(status=503, kept_bytes=0, retry_after_s=900.0), page(**foreign)]
     monkeypatch.setattr(intervals, "RETRY_DELAY_S", 600.0)
     crawl = VirtualCrawl(web, yield_profile="off", retries=9)
     crawl.run("http://poor.cz/0", until=1060.0)

@@ -41,14 +41,18 @@ def sentences(texts: Iterable[str]) -> list[str]:
     return sorted((line for line in lines if any(map(str.isalpha, line))), key=_shuffle_key)
 
 
-def train(code: str, lines: Sequence[str]) -> LanguageModel:
-    """The model of the language *code* from *lines*, sentences or paragraphs (see `sentences`)."""
-    lines = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
+def train(code: str, lines: Sequence[str], further: Sequence[str] = ()) -> LanguageModel:
+    """The model of the language *code* from *lines*, sentences or paragraphs (see `sentences`).
+
+    *further* lines are counted with them, beyond MAX_CHARS too, and are not held out.
+    """
+    written = [line for line, end in zip(lines, accumulate(map(len, lines)), strict=True) if end <= MAX_CHARS]
+    lines = [*written, *further]
     texts = list(map(normalise, lines))
     spaced = not is_unspaced(" ".join(lines[:1000]))
     ngrams = _ngrams(texts)
     words = _words(texts)
-    held_out = _words(map(normalise, split(lines)[1]))
+    held_out = _words(map(normalise, split(written)[1]))
     frequent = first(words if spaced else _pairs(ngrams), MAX_WORDS)
     return LanguageModel(
         code,

@@ -186,27 +186,23 @@ class _Cipher:
 
     def fill(self) -> dict[str, str]:
         """Symbol -> letters, or LOST if these are not sure; where most letters of the words are known."""
-        found = self.solve()
-        known = {char: letter.lower() for char, letter in found.items()}
+        found = dict.fromkeys(self.symbols, LOST)
+        known = dict.fromkeys(self.symbols, _NOTHING)
         choices = [*map(chr, self.chain.letters[1:].tolist()), *_LIGATURES, ""]
         have = np.bincount(self.row[self.row >= 0], minlength=self.size)[1 : self.size]
         other = np.zeros(len(choices), np.float32)
         other[: self.size - 1] = _OTHER_GLYPH * (have > 0)
         usual = np.zeros(len(choices), np.float32)
         usual[self.size - 1 : self.size + 4] = _USUAL
-        found |= dict.fromkeys(self.symbols[_MAX_LOST:], LOST)
         for place in [*range(len(self.symbols[:_MAX_LOST]))] * 2:
             char, is_small = self.symbols[place], 5 * self.inside[place] > self.counts[place]
             logs, more, weights = self._words_with(char, choices, known)
             scores = weights @ (logs + more + other * is_small) + usual
             second, first = np.argsort(scores)[-2:].tolist()
-            if not choices[first] or scores[first] - scores[second] < _SURE:
-                found[char] = LOST
-            elif known[char] != choices[first] or found[char] == LOST:
-                found[char] = choices[first]
             known[char] = choices[first]
-            if not is_small and first < self.size - 1 and have[first] > self.counts[place]:
-                found[char] = found[char].upper()
+            is_capital = not is_small and first < self.size - 1 and have[first] > self.counts[place]
+            is_sure = choices[first] != "" and scores[first] - scores[second] >= _SURE
+            found[char] = LOST if not is_sure else choices[first].upper() if is_capital else choices[first]
         return found
 
     def _by_pairs(self) -> Places:
@@ -361,7 +357,7 @@ def _readings(texts: Sequence[str], models: LanguageModels, accepted: Sequence[s
             yield shift
         else:
             shift = _UNREAD
-        left = [text.translate(shift.table) for text in texts]
+        left = [text.translate(shift.table) for text in texts] if shift.table else texts
         symbols = set(_SYMBOL.findall("".join(left)))
         if symbols:
             yield reading("lost", {**shift.table, **str.maketrans(_Cipher(left, chain, symbols).fill())})

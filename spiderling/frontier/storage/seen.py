@@ -1,12 +1,10 @@
-"""The seen set: the 64-bit keys of all URLs ever discovered, with 10 to 12 bytes a key."""
+"""The seen set: the 64-bit keys of all URLs ever discovered, with 9 to 11 bytes a key."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +23,7 @@ class KeyTable:
     """
 
     def __init__(self) -> None:
-        self._parts: defaultdict[int, array[int]] = defaultdict(partial(array, "q"))
+        self._parts = [array("q") for _ in range(_PART_MASK + 1)]
 
     def load(self, keys: NDArray[np.int64]) -> None:
         """Take in many keys at once; the set must be empty."""
@@ -41,7 +39,7 @@ class KeyTable:
             end += number
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts.values()))
+        return sum(map(len, self._parts))
 
     def __contains__(self, key: int) -> bool:
         return not self.missing((key,))

@@ -12,6 +12,7 @@ import html
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spiderling.text.boilerplate.rules import length_scale
@@ -146,7 +147,7 @@ def _longest_prose(value: Any, is_json_ld: bool) -> tuple[int, list[str]]:
         member, place, key = stack.pop()
         if isinstance(member, dict):
             names = ((name, name[:_MAX_KEY]) for name in reversed(member))
-            kept = [(name, short) for name, short in names if is_json_ld or not _OTHER_KEYS.search(short)]
+            kept = [(name, short) for name, short in names if is_json_ld or not _is_other(short)]
             stack += [(member[name], hash((place, _DIGITS.sub("", short))), short) for name, short in kept]
         elif isinstance(member, list):
             stack += [(one, place, key) for one in reversed(member)]
@@ -156,6 +157,12 @@ def _longest_prose(value: Any, is_json_ld: bool) -> tuple[int, list[str]]:
     total = sum(chars for chars, _ in found)
     long = sum(chars for chars, text in found if chars >= least_chars(text, _LONG_PROSE))
     return (total, [text for _, text in found]) if total and long >= _LONG_SHARE * total else (0, [])
+
+
+@lru_cache(maxsize=4096)  # a state has the same keys again and again
+def _is_other(key: str) -> bool:
+    """Whether what stands under *key* is no text of the page itself."""
+    return _OTHER_KEYS.search(key) is not None
 
 
 def least_chars(text: str, chars: int = MIN_CHARS) -> float:

@@ -76,7 +76,8 @@ def rules_for(preset: str, scale: float | None, stopwords: bool = True) -> Juste
 
 def is_unspaced(text: str) -> bool:
     """Whether most letters belong to a script without spaces between words."""
-    return 2 * len(_UNSPACED.findall(text)) > sum(map(str.isalpha, text))
+    found = 2 * len(_UNSPACED.findall(text))
+    return found > 0 and found > sum(map(str.isalpha, text))
 
 
 def length_scale(text: str) -> float | None:

@@ -46,11 +46,15 @@ _ONE_SCRIPT = 0.9  # share of letters in the script of the language, from which 
 _BMP = 1 << 16  # characters of the Basic Multilingual Plane
 _MAX_LETTERS = 120  # letters of a language at most: syllables and ideographs are too many
 _RARE = 3e-5  # share below which a character is no letter of the language
-_FOREIGN, _SIGN, _SPACE = -14.0, -7.0, -1.9  # log P of a character of another script, a sign in ASCII, a space
+_FOREIGN = -14.0  # log P of a character of another script
+_SIGN = -7.0  # log P of a sign in ASCII
+_SPACE = -1.9  # log P of a space
 _SMOOTHING = 5  # n-grams that are added behind each shorter one, in proportion to those of the order below
 _INITIAL = 0.85  # share of its places at which a symbol begins words, above which it may be a capital
-_CAPITAL, _CAPITAL_INSIDE = 0.12, 0.003  # share of capitals among first letters of words, and among others
-_TYPES, _LONGEST = 16, 40  # different words that judge a symbol, and the letters of each that are looked at
+_CAPITAL = 0.12  # share of capitals among first letters of words
+_CAPITAL_INSIDE = 0.003  # the same among other letters
+_TYPES = 16  # different words that judge a symbol
+_LONGEST = 40  # letters of each that are looked at
 _MAX_LOST = 60  # different symbols for which letters are sought where glyphs have no character
 _CHOICES = 6  # letters of a symbol that words judge
 _LISTED = 0.7  # share of words that are in the word list
@@ -70,7 +74,8 @@ class LetterChain:
 
     def __init__(self, model: LanguageModel) -> None:
         grams, counts = model.ngrams.sizes[1]
-        commas, cedillas = codepoints("șțȘȚ"), codepoints("şţŞŢ")
+        commas = codepoints("șțȘȚ")
+        cedillas = codepoints("şţŞŢ")
         usual = (counts >= _RARE * counts.sum()) & (grams[:, 0] != ord(" ")) & (grams[:, 0] < _BMP)
         if np.isin(commas, grams[usual]).any():  # Romanian, where many wrote the cedillas of Turkish
             usual &= ~np.isin(grams[:, 0], cedillas)
@@ -79,7 +84,9 @@ class LetterChain:
         self.places = np.full(_BMP, -1)  # code point -> letter; -1 for none of this language
         self.places[self.letters] = np.arange(len(self.letters))
         self.places[cedillas] = np.maximum(self.places[cedillas], self.places[commas])
-        single, pairs, self._triples = (self._counts(model, size) for size in (1, 2, 3))
+        single = self._counts(model, 1)
+        pairs = self._counts(model, 2)
+        self._triples = self._counts(model, 3)
         self.shares = (single + 0.1) / (single + 0.1).sum()
         pair = (pairs + 4 * _SMOOTHING * self.shares) / (pairs.sum(1, keepdims=True) + 4 * _SMOOTHING)
         triple = (self._triples + _SMOOTHING * pair) / (self._triples.sum(2, keepdims=True) + _SMOOTHING)
@@ -162,7 +169,8 @@ class _Cipher:
 
     def solve(self) -> dict[str, str]:
         """Symbol -> letter, another one for each."""
-        chain, size = self.chain, self.size
+        chain = self.chain
+        size = self.size
         initial = self.counts - self.inside
         lower = initial * np.log(1 - _CAPITAL)
         upper = initial * np.log(_CAPITAL) + self.inside * np.log(_CAPITAL_INSIDE)
@@ -195,7 +203,8 @@ class _Cipher:
         usual = np.zeros(len(choices), np.float32)
         usual[self.size - 1 : self.size + 4] = _USUAL
         for place in [*range(len(self.symbols[:_MAX_LOST]))] * 2:
-            char, is_small = self.symbols[place], 5 * self.inside[place] > self.counts[place]
+            char = self.symbols[place]
+            is_small = 5 * self.inside[place] > self.counts[place]
             logs, more, weights = self._words_with(char, choices, known)
             scores = weights @ (logs + more + other * is_small) + usual
             second, first = np.argsort(scores)[-2:].tolist()
@@ -207,7 +216,8 @@ class _Cipher:
 
     def _by_pairs(self) -> Places:
         """The letter of each symbol that is no capital, by pairs of letters; -1 for the others."""
-        size, pairs = self.size, self.chain.pairs
+        size = self.size
+        pairs = self.chain.pairs
         small = np.flatnonzero((self.inside > (1 - _INITIAL) * self.counts) | (not self.chain.has_case))
         total = size + len(small)
         table = np.full(size + len(self.symbols) + 1, -1)  # its last entry serves letters of other languages
@@ -244,7 +254,9 @@ class _Cipher:
             one, two = (letters[three[other]] for other in range(3) if other != place)
             used = np.flatnonzero((three[place] >= self.size) & (one >= 0) & (two >= 0))
             used = used[np.argsort(three[place, used], kind="stable")]
-            one, two, symbols = one[used], two[used], three[place, used] - self.size
+            one = one[used]
+            two = two[used]
+            symbols = three[place, used] - self.size
             logs = (triples[:, one, two].T, triples[one, :, two], triples[one, two])[place]
             begins = np.flatnonzero(np.diff(symbols, prepend=-1))
             gain[symbols[begins]] += np.add.reduceat(logs * self.times[used, None], begins)

@@ -9,6 +9,7 @@
     withheld.py      whether a page withholds its text: by a paywall, or until a script has filled it
     documents.py     docx, odt, epub and text from other programs -> blocks of text
     pdf.py           PDF -> blocks of text; layout.py: its columns; hyphens.py: words over the ends of lines
+    letters.py       letters that the fonts of a document lost or changed; cipher.py: which symbol is which letter
     judging.py       classes, kinds and languages of the blocks of a page
     language.py      the language of a text, or that it is in none of the known ones
     words.py         what the words of a text tell: a relative of the language, one of several sisters

@@ -95,15 +95,14 @@ class MarkupBuilder(Builder):
         super()._open_dead(tag, kind, attributes)
 
     def _end_dead(self) -> None:
-        is_reading = self._dead == ["rt"]
-        reading = "".join(self._tokens[self._dead_start :])
-        super()._end_dead()
-        if is_reading:
+        if self._dead == ["rt"]:
+            reading = "".join(self._tokens[self._dead_start :])
             self._readings.append(f"{normal_form(self._base)}={normal_form(reading)}")
-            self._base_start = len(self._tokens)
+            self._base_start = self._dead_start  # where the tokens end, without those of the reading
+        super()._end_dead()
 
     def _line(self, text: str) -> str:
-        parts = map(super()._line, text.split(BREAK))
+        parts = map(super()._line, text.split(BREAK)) if BREAK in text else ()
         self._lines = "\n".join(filter(None, map(normal_form, parts)))
         return super()._line(text)
 

@@ -19,7 +19,7 @@ PROGRAMS = (
 COMMAND_LINE = re.compile(rf"(?:\. \S|(?:{PROGRAMS})(?: [^\s|=]|$)).*")
 NAME = re.compile(r"(?:scrapy|spiderling) [a-z]+(?: [a-z]+| --[a-z]+)?|zstd -dc|sqlite3 -readonly|\w+")
 """A span that names a command or a program."""
-WHOLE = {"scrapy languages", "scrapy options"}  # these look like names, but are meant to be typed
+WHOLE = {"scrapy languages"}  # it looks like a name, but is meant to be typed
 SHELL_BLOCKS = ("```\n", "```sh\n", "```bash\n", "```console\n", "    ")
 """How a block begins that may hold command lines."""
 
@@ -139,7 +139,6 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"scrapy about .*--who .*": Run(says="text in Czech"),
     r"scrapy about .*": Run(says="How to keep it out"),
     r"scrapy languages|scrapy identify .*": Run(says="Czech"),
-    r"scrapy options": Run(says="SPIDERLING_CONTACT"),
     r"scrapy train .*": Run(says="Model of "),
     r"python -m models\.block_model .*": Run(says="12 pages of 12 hosts"),
     # strategies

@@ -31,7 +31,6 @@ from spiderling.base.opt_outs import Signal
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.reasons import MENTIONS, Reason
-from spiderling.commands.options import bounds, unit
 from spiderling.frontier.hosts import CLOSED_STATES
 from spiderling.jobdir.control_file import ControlFile
 from spiderling.jobdir.status_schema import (
@@ -75,6 +74,9 @@ COMMANDS = sorted(
 """Those of our own."""
 
 
+UNITS = {"_s": "s", "_bytes": "bytes", "_pages": "pages", "_share": "0 to 1"}  # end of an option's name -> its unit
+
+
 def options_list() -> list[str]:
     """A list for each group, which is a comment in the dataclass."""
     specs = {spec.name: spec for spec in fields(Options)}
@@ -84,8 +86,11 @@ def options_list() -> list[str]:
             lines += ["", f"## {group[0].upper()}{group[1:]}", ""]
         else:
             spec = specs.pop(name)
-            default = f"`{spec.default}` {unit(spec)}".strip() if spec.default != "" else ""
-            said = "; ".join(filter(None, (default, bounds(spec))))
+            unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), "")
+            default = f"`{spec.default}` {unit}".strip() if spec.default != "" else ""
+            low, high, choices = (spec.metadata[key] for key in ("low", "high", "choices"))
+            bounds = [f"{word} {bound:g}" for word, bound in (("from", low), ("to", high)) if bound is not None]
+            said = "; ".join(filter(None, (default, ", ".join(choices) or " ".join(bounds))))
             lines.append(f"- `{PREFIX}{name.upper()}`{said and f' ({said})'}: {spec.metadata['help']}")
     assert not specs, f"in no group: {', '.join(specs)}"
     return lines

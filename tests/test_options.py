@@ -142,7 +142,7 @@ def test_unknown_option_names_the_nearest(wrong: str, nearest: str | None) -> No
         Options.from_settings({wrong: 1})
     assert (f"did you mean {nearest}?" if nearest else wrong) in str(caught.value)
     assert ("did you mean" in str(caught.value)) is (nearest is not None)
-    assert "scrapy options" in str(caught.value)
+    assert "docs/options.md" in str(caught.value)
 
 
 def test_other_settings_are_not_ours() -> None:

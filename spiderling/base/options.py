@@ -313,7 +313,7 @@ class Options:
             spec = known.get(name)
             if spec is None:
                 meant = "".join(f" (did you mean {near}?)" for near in nearest(name, known))
-                raise BadInput(f"there is no option {name}{meant}; `scrapy options` lists all.")
+                raise BadInput(f"there is no option {name}{meant}; docs/options.md lists all.")
             value = settings[name]
             if value is not None:
                 values[spec.name] = check_value(name, spec, value)

@@ -154,11 +154,6 @@ class SpiderlingCommand(OwnCommand):
         return self.settings
 
 
-def none_has(word: str, unit: str) -> BadInput:
-    """The error of a list of which no *unit* has the *word* that was asked for."""
-    return BadInput(f"no {unit} has {word!r} in it; all are listed by: {program()} {unit}s")
-
-
 def print_lines(lines: Iterable[str]) -> None:
     """Print *lines*, which may hold text of any page, until nobody reads the output any more."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

@@ -35,7 +35,7 @@ class Command(CrawlCommand, ScrapyCrawl):
         return (
             "Start a crawl, or resume the one in its directory (crawls/LANG, or -s JOBDIR=...). The spider spiderling "
             f"crawls the web, archive reads WARC files; -a takes {arguments} (archive: warc, urls), and -s any option "
-            f"that `{program()} options` lists. Exit codes: 0 finished, or paused by a signal or a budget; 1 the crawl "
+            f"that docs/options.md lists. Exit codes: 0 finished, or paused by a signal or a budget; 1 the crawl "
             "could not begin or go on; 3 no network. "
             "Example: scrapy crawl spiderling -a lang=cs -a words=1M -s SPIDERLING_CONTACT=you@example.org"
         )

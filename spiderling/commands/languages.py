@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from spiderling.base.errors import BadInput
 from spiderling.base.terminal import aligned_table
-from spiderling.cli.command import SpiderlingCommand, none_has
+from spiderling.cli.command import SpiderlingCommand, program
 from spiderling.languages import GROUPS, LanguageInfo, available
 
 
@@ -26,7 +27,7 @@ class Command(SpiderlingCommand):
         found = [info for info in known.values() if word in _names(info)]
         groups = [code for code, members in GROUPS.items() if any(known.get(member) in found for member in members)]
         if not found:
-            raise none_has(word, "language")
+            raise BadInput(f"no language has {word!r} in it; all are listed by: {program()} languages")
         yield from aligned_table([_row(info) for info in sorted(found, key=lambda info: info.name)])
         if groups:
             yield "Groups:"

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from conftest import DEADLINE_S, DEFAULTS, ROOT, Ended, page, scrapy, serving
 
-from spiderling.base.options import Options
 from spiderling.languages import GROUPS, available
 from webs.web import FixedWeb, html
 
@@ -118,39 +117,23 @@ def test_an_extra_that_is_missing_is_named_before_the_work_begins(extra, argumen
     assert list(tmp_path.iterdir()) == []
 
 
-# -- lists
-
-
-LISTED = {
-    "languages": ("  ", {"code", *available(), *GROUPS}),  # the head of the table, too
-    "options": ("", {f"SPIDERLING_{name.upper()}" for name in Options.__dataclass_fields__}),
-}
-"""Command -> indent of the lines that begin with a name, and the names."""
-
-
-@pytest.mark.parametrize("command", LISTED)
-def test_all_are_listed(command):
-    indent, names = LISTED[command]
-    found = re.findall(rf"^{indent}(?! )(\S+)", scrapy(command).out, re.MULTILINE)
-    assert sorted(found) == sorted(names)
+# -- languages
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("words", "found"),
     [
-        (("languages", "Serb"), ["sr", "hsb", "hbs"]),
-        (("languages", "cz"), ["cs"]),
-        (("options", "crawl-delay"), []),
-        (("options", "delay_factor"), ["SPIDERLING_DELAY_FACTOR"]),
+        ((), {"code", *available(), *GROUPS}),  # the head of the table, too
+        (("Serb",), {"code", "sr", "hsb", "hbs"}),
+        (("cz",), {"code", "cs"}),
+        (("Klingon",), set()),
     ],
 )
-def test_a_word_narrows_a_list(arguments, found):
-    ended = scrapy(*arguments)
-    names = {"sr", "hsb", "hbs", "cs", "SPIDERLING_DELAY_FACTOR"}
-    assert [word for line in ended.out.splitlines() for word in line.split()[:1] if word in names] == found
+def test_languages_are_listed_and_a_word_narrows_the_list(words, found):
+    ended = scrapy("languages", *words)
+    assert set(re.findall(r"^  (?! )(\S+)", ended.out, re.MULTILINE)) == found
     assert ended.code == (0 if found else 1)
-    if not found:
-        assert ended.refusal == "no option has 'crawl-delay' in it; all are listed by: scrapy options"
+    assert found or ended.refusal == "no language has 'klingon' in it; all are listed by: scrapy languages"
 
 
 # -- each command in a process of its own, as a user starts it; the other tests fork theirs, which must be the same

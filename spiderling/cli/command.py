@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scrapy import Spider
 from scrapy.addons import AddonManager
@@ -28,12 +28,10 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import count_of, end_at_signal, ignore_signals, nearest, printable, restore_signals
 from spiderling.crawl.arguments import AUTO, directory_of, options_of, progress_s
-from spiderling.engine.component import scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT, INTERRUPTED, NO_NETWORK, NOT_OPENED, OFFLINE, Opening
 
 if TYPE_CHECKING:
     from spiderling.cluster.launcher import LaunchPlan
-    from spiderling.crawl.crawl import Crawl
 
 logger = logging.getLogger(__name__)
 
@@ -246,52 +244,6 @@ def _quieten() -> None:
     for name in _TALKATIVE:
         logging.getLogger(f"scrapy.{name}").addFilter(lambda record: record.levelno > logging.INFO)
     logging.getLogger("asyncio").setLevel(logging.INFO)  # the add-on's LOG_LEVEL comes too late for its first line
-
-
-_OFFLINE_WAIT_S = 120.0
-"""SPIDERLING_OFFLINE_WAIT_S of a command, unless it is given; chosen: a person waits, and the same command goes on."""
-_SpiderT = TypeVar("_SpiderT", bound="AskedSpider")
-
-
-class AskedSpider(Spider):
-    """A spider that a command runs and then asks for its results."""
-
-    failure: SpiderlingError | None = None  # why the crawl could not begin or go on, or gave nothing
-
-    def closed(self, reason: str) -> None:
-        """Note the results while the crawl is still open."""
-        scheduler = scheduler_of(self.crawler)
-        self.failure = scheduler.error
-        if scheduler.dispatcher is not None:
-            self.note_crawl(scheduler.dispatcher.crawl, reason)
-
-    def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        """Note the results of *crawl*, which ends for *reason*; none here."""
-
-
-def run_spider(spider_class: type[_SpiderT], settings: Settings, **arguments: Any) -> _SpiderT:
-    """Crawl with a spider of *spider_class* until it ends; raises SpiderlingError if it fails or never begins.
-
-    Somebody waits for it: where nothing answers, that is told on standard error, and the end comes soon.
-    """
-    if "SpiderlingAddon" not in str(list(settings["ADDONS"])):  # outside of a project, or in one of something else
-        settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
-    if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
-        settings.set("SPIDERLING_OFFLINE_WAIT_S", _OFFLINE_WAIT_S, priority="cmdline")
-    settings.set(_PAGE, None, priority="cmdline")  # it is about crawls that nobody waits for
-    if not settings.getbool("LOG_ENABLED"):
-        # by its name, since the module takes long to import
-        logging.getLogger("spiderling.engine.offline").addHandler(logging.StreamHandler())
-    process = AsyncCrawlerProcess(settings)
-    crawler = process.create_crawler(spider_class)
-    process.crawl(crawler, **arguments)
-    process.start()
-    spider = crawler.spider
-    if isinstance(spider, spider_class) and spider.failure is not None:
-        raise spider.failure
-    if process.bootstrap_failed or not isinstance(spider, spider_class):
-        raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
-    return spider
 
 
 _SHARDS = f"{PREFIX}SHARDS"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from scrapy import signals
+from scrapy.crawler import AsyncCrawlerProcess
 from scrapy.http import Request, Response
 from scrapy.settings import Settings
 
@@ -19,10 +21,10 @@ from spiderling.base.opt_outs import RslFile, Signal, Statement, together
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.cli.command import AskedSpider, read_input, run_spider
+from spiderling.cli.command import read_input
 from spiderling.crawl.arguments import options_of
 from spiderling.crawl.crawl import Crawl
-from spiderling.engine.component import crawl_of
+from spiderling.engine.component import crawl_of, scheduler_of
 from spiderling.engine.outcomes import DropPage, headers_of
 from spiderling.engine.requests import fetch_of
 from spiderling.frontier.site_files import SiteFile
@@ -32,6 +34,8 @@ from spiderling.text import Page, Paragraph
 from spiderling.text.optout import licences, page_statements
 from spiderling.workers.pool import Task, WorkerConfig, text_process
 
+_OFFLINE_WAIT_S = 120.0
+"""SPIDERLING_OFFLINE_WAIT_S of a page, unless it is given; chosen: a person waits, and the same command goes on."""
 _ALTERNATIVES = "- for standard input, or a URL that begins with http:// or https://"
 _FILE_URL = "http://file.invalid/"  # stands for the unknown address of a file, so that its relative links count
 
@@ -73,15 +77,42 @@ def _fetch(url: str, arguments: dict[str, str], settings: Settings, options: Opt
         raise BadInput(f"{url} is no http(s) URL that can be fetched; a file is given by its path alone.")
     addresses_of(options, is_offline=False)  # refused before an engine is made
     with tempfile.TemporaryDirectory(prefix="spiderling-page-") as directory:
-        # no workers: the page is examined here
-        pipelines = {"spiderling.pipelines.CleanPipeline": None}
-        ours = {"JOBDIR": directory, "SPIDERLING_RETRIES": 0, "ITEM_PIPELINES": pipelines}
-        ours["SPIDERLING_OPTOUT_FILES"] = "first"  # no page is kept for whose sake they would be asked for
+        ours = {
+            "JOBDIR": directory,
+            "SPIDERLING_RETRIES": 0,
+            "ITEM_PIPELINES": {"spiderling.pipelines.CleanPipeline": None},  # no workers: the page is examined here
+            "SPIDERLING_OPTOUT_FILES": "first",  # no page is kept for whose sake they would be asked for
+            "SPIDERLING_PAGE": None,  # it is about crawls that nobody waits for
+        }
+        if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):
+            ours["SPIDERLING_OFFLINE_WAIT_S"] = _OFFLINE_WAIT_S
         settings.setdict(ours, priority="cmdline")
-        spider = run_spider(PageSpider, settings, **{**arguments, "url": url})
+        spider = _crawl(settings, **{**arguments, "url": url})
     answer = spider.answer
     assert answer is not None, "the spider has failed otherwise"
     return FetchedPage(task_of(answer), headers_of(answer), tuple(spider.site))
+
+
+def _crawl(settings: Settings, **arguments: str) -> PageSpider:
+    """The spider when its crawl has ended; raises SpiderlingError if that failed or never began.
+
+    Somebody waits for it: where nothing answers, that is told on standard error, and the end comes soon.
+    """
+    if "SpiderlingAddon" not in str(list(settings["ADDONS"])):  # outside of a project, or in one of something else
+        settings["ADDONS"].set("spiderling.addon.SpiderlingAddon", 300, priority="cmdline")
+    if not settings.getbool("LOG_ENABLED"):
+        # by its name, since the module takes long to import
+        logging.getLogger("spiderling.engine.offline").addHandler(logging.StreamHandler())
+    process = AsyncCrawlerProcess(settings)
+    crawler = process.create_crawler(PageSpider)
+    process.crawl(crawler, **arguments)
+    process.start()
+    spider = crawler.spider
+    if isinstance(spider, PageSpider) and spider.failure is not None:
+        raise spider.failure
+    if process.bootstrap_failed or not isinstance(spider, PageSpider):
+        raise SpiderlingError("the command could not begin; -s LOG_ENABLED=1 shows why.")
+    return spider
 
 
 class FetchedPage(NamedTuple):
@@ -92,12 +123,13 @@ class FetchedPage(NamedTuple):
     site: tuple[Statement, ...] = ()
 
 
-class PageSpider(AskedSpider, SpiderlingSpider):
+class PageSpider(SpiderlingSpider):
     """Fetches one URL and keeps the page; its links are not followed."""
 
     name = "page"
     url: str = ""
     answer: Response | None = None  # the page
+    failure: SpiderlingError | None = None  # why there is none
     site: list[Statement] = []  # noqa: RUF012 - replaced, never changed
     """What the files of its site say of its use."""
     _last = ""
@@ -118,8 +150,14 @@ class PageSpider(AskedSpider, SpiderlingSpider):
         self.site = crawl_of(self.crawler).frontier.robots.statements_of(response.url)
         return iter(())
 
-    def note_crawl(self, crawl: Crawl, reason: str) -> None:
-        """Note why no page came, if none did."""
+    def closed(self, reason: str) -> None:
+        """Note why no page came, if none did, while the crawl is still open."""
+        scheduler = scheduler_of(self.crawler)
+        self.failure = scheduler.error
+        if scheduler.dispatcher is not None:
+            self._note_ends(scheduler.dispatcher.crawl, reason)
+
+    def _note_ends(self, crawl: Crawl, reason: str) -> None:
         ends = [
             end
             for end in (*crawl.frontier.ledger.ends, *crawl.frontier.ledger.refused_links)

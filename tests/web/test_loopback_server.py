@@ -16,8 +16,7 @@ from contextlib import asynccontextmanager
 import pytest
 from conftest import DEADLINE_S
 
-from spiderling.base.errors import BadInput
-from webs.server import open_web, serve
+from webs.server import serve
 from webs.web import FixedWeb, WebResponse, html, unavailable
 
 TEXT = "<p>" + "Vlk a koza. " * 200 + "</p>"
@@ -95,17 +94,6 @@ async def test_gzip_only_when_asked_for_and_worth_it(server):
         assert "content-encoding" not in (await ask(streams, "/", accept_encoding="gzip"))[1]
 
 
-async def test_a_slow_answer_comes_late_and_holds_nobody_else_up(server):
-    begin = time.monotonic()
-    async with client(server) as slow, client(server) as quick:
-        waiting = asyncio.create_task(ask(slow, "/slow"))
-        await asyncio.sleep(0.02)
-        await ask(quick, "/")
-        assert not waiting.done()
-        assert (await waiting)[2] == b"late"
-    assert time.monotonic() - begin >= 0.3
-
-
 async def test_a_body_trickles_has_no_end_or_a_false_length(server):
     begin = time.monotonic()
     async with client(server) as streams:
@@ -118,16 +106,6 @@ async def test_a_body_trickles_has_no_end_or_a_false_length(server):
         writer.write(b"GET /endless HTTP/1.1\r\nHost: a.test\r\n\r\n")
         assert "content-length" not in (await read_head(reader))[1]
         assert await reader.readexactly(3_000_000) == b"y" * 3_000_000
-
-
-@pytest.mark.parametrize("junk", [b"", b"GET /", b"\xff\x00 / HTTP/1.1", b"GET http HTTP/1.1", b"GET /\t HTTP/1.1"])
-async def test_junk_gets_400_and_the_server_lives_on(server, junk):
-    async with client(server) as (reader, writer):
-        writer.write(junk + b"\r\n\r\n")
-        assert (await read_head(reader))[0] == 400
-        assert await reader.read() == b""
-    async with client(server) as streams:
-        assert (await ask(streams, "/"))[0] == 200
 
 
 async def test_the_log_has_a_line_for_each_request_with_its_arrival(tmp_path):
@@ -168,18 +146,6 @@ async def test_time_of_a_request_is_its_arrival_and_not_when_the_server_had_time
         time.sleep(0.4)  # the server's loop stands still
         await asyncio.sleep(0.1)
     assert server.log_entries[0].time_s - sent < 0.2
-
-
-async def test_what_cannot_be_served_is_one_sentence(server):
-    with pytest.raises(BadInput, match=r"cannot listen on 127\.80\.9\.1"):
-        async with serve(FixedWeb(SITES, ADDRESSES), port=server.port):
-            pass
-    for address in ("10.0.0.1", "0.0.0.0", "nonsense", "::1"):
-        with pytest.raises(BadInput, match=r"127\.0\.0\.0/8"):
-            FixedWeb(SITES, {"a.test": address})
-    for text in ("synthetic:", "synthetic:x", "synthetic:1:2:3", "no/such/directory"):
-        with pytest.raises(BadInput):
-            open_web(text)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

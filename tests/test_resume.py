@@ -8,7 +8,6 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import sqlite3
 import time
 from contextlib import closing
@@ -281,17 +280,6 @@ async def test_no_batch_is_cut_off_before_the_frontier_knows_that_the_last_one_i
         checkpoint.add_outcome(first)
     await checkpoint.close()
     assert told == ["cut off", "written"] * 2
-
-
-def test_a_directory_in_use_names_the_process_and_the_machine(server, tmp_path):
-    holder = Jobdir(tmp_path / "job")
-    try:
-        result = Crawl(tmp_path / "job", server).run(SEEDS)
-    finally:
-        holder.close()
-    assert result.code == 1
-    assert result.lines("ERROR", f"in use by process {os.getpid()} on {socket.gethostname()}")
-    assert "Traceback" not in result.output
 
 
 # -- changed arguments

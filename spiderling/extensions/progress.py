@@ -137,7 +137,7 @@ class Bottleneck:
             "the interval": f" ({intervals.host_s:g} s between two requests to a host)",
             "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
         }
-        awaited = crawl.frontier.awaited(crawl.now())
+        awaited = crawl.frontier.schedule.awaited(crawl.now())
         parts = [
             f"{what} of {count_of(number, 'host')}{notes.get(what, '')}" for what, number in awaited.items() if number
         ]

@@ -168,7 +168,6 @@ class Scope:
         documents = media_types.parse(options.documents)
         self.fetched = frozenset({0, *(number for number, kind in enumerate(KINDS) if kind in documents)})
         """Kinds of paths that may be fetched, as indices in KINDS."""
-        self.max_chars = MAX_URL_CHARS
         self._ports = parse_ports(options.ports)
 
     def allows_port(self, port: int) -> bool:
@@ -188,4 +187,4 @@ class Scope:
         """``refusal`` by the form and the depth of a path, and the length of the URL."""
         if kind & ~REPETITIVE not in self.fetched:
             return Reason.OUT_OF_SCOPE
-        return Reason.TRAP if kind & REPETITIVE or depth > MAX_PATH_DEPTH or chars > self.max_chars else None
+        return Reason.TRAP if kind & REPETITIVE or depth > MAX_PATH_DEPTH or chars > MAX_URL_CHARS else None

@@ -7,7 +7,7 @@ The package's docstring lists the modules.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -438,10 +438,6 @@ class Frontier:
     def network_trouble(self) -> str:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.host_states.at_work())
-
-    def awaited(self, now: float) -> Counter[str]:
-        """What hosts with URLs wait for at *now*, such as robots.txt or their interval -> how many do."""
-        return self.schedule.awaited(now)
 
     def throttled(self, now: float) -> tuple[int, int]:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""

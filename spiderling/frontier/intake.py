@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spiderling.base.link_batch import TEXT_BLOCK, LinkBatch
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import PREFIXES, CanonicalUrl, canonicalize, canonicalize_again, url_key
-from spiderling.frontier.admission import MAX_PATH_DEPTH, Mention
+from spiderling.frontier.admission import MAX_PATH_DEPTH, MAX_URL_CHARS, Mention
 from spiderling.frontier.core import Core, Fetch, Part
 from spiderling.frontier.hosts import CLOSED_STATES, SEED_RANK, SITEMAP_RANK, Host, QueuedUrl
 from spiderling.frontier.site_files import FileAnswer
@@ -127,7 +127,6 @@ class Intake(Part):
         closed = self._admission.traps.closed
         names = links.hosts
         fetched = scope.fetched
-        max_chars = scope.max_chars
         numbers = new.numbers
         lines = new.lines
         prefixes = links.prefixes
@@ -143,7 +142,7 @@ class Intake(Part):
                 gates[number] = self._gate(source, names[number], ids[number])
             chars = _PREFIX_CHARS[prefix] + len(names[number]) + len(path)
             reason = gates[number][prefix & 1]
-            if reason is None and (forms[at] not in fetched or depths[at] > MAX_PATH_DEPTH or chars > max_chars):
+            if reason is None and (forms[at] not in fetched or depths[at] > MAX_PATH_DEPTH or chars > MAX_URL_CHARS):
                 reason = scope.refusal_of_form(forms[at], depths[at], chars)
             if reason is None and ids[number] in closed:
                 reason = self._admission.traps.refusal(ids[number], names[number], path.decode("ascii"))

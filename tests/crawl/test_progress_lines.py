@@ -42,27 +42,27 @@ def test_the_first_document_is_waited_for_aloud_and_then_six_figures_tell_enough
 def test_the_frontier_knows_what_its_hosts_wait_for():
     frontier = Frontier(Options(lang="cs", optouts="tdm-file=ignore,ai-txt=ignore"))
     frontier.put_seed("http://a.test/", 1000.0)
-    assert +frontier.awaited(1000.0) == {"the address": 1}
+    assert +frontier.schedule.awaited(1000.0) == {"the address": 1}
     (name,) = frontier.names_wanted()
     frontier.resolved(name, ("192.0.2.1",), 300.0, 1000.0)
-    assert +frontier.awaited(1000.0) == {"the turn": 1}
+    assert +frontier.schedule.awaited(1000.0) == {"the turn": 1}
     fetch = frontier.take(1000.0)
     assert fetch is not None
-    assert +frontier.awaited(1000.0) == {"robots.txt": 1}
+    assert +frontier.schedule.awaited(1000.0) == {"robots.txt": 1}
     frontier.started(fetch, 1000.0)
     frontier.robots_answered(fetch, FileAnswer(404), 1001.0)
-    assert +frontier.awaited(1001.0) == {"the interval": 1}
+    assert +frontier.schedule.awaited(1001.0) == {"the interval": 1}
     assert frontier.take(1004.9) is None
     assert frontier.take(1005.1) is not None
-    assert +frontier.awaited(1000.0) == {"a page": 1}
+    assert +frontier.schedule.awaited(1000.0) == {"a page": 1}
     frontier.put_seed("http://b.test/", 1006.0)
     frontier.resolved(*frontier.names_wanted(), ("192.0.2.1",), 300.0, 1006.0)
     assert frontier.take(1005.5) is None
-    assert +frontier.awaited(1006.0) == {"a page": 1, "the turn": 1}, "its interval is not what holds it"
+    assert +frontier.schedule.awaited(1006.0) == {"a page": 1, "the turn": 1}, "its interval is not what holds it"
     crowded = Frontier(Options(lang="cs", active_hosts=1))
     for host in "abc":
         crowded.put_seed(f"http://{host}.test/", 1000.0)
-    assert +crowded.awaited(1000.0) == {"the address": 1, "a place (SPIDERLING_ACTIVE_HOSTS)": 2}
+    assert +crowded.schedule.awaited(1000.0) == {"the address": 1, "a place (SPIDERLING_ACTIVE_HOSTS)": 2}
 
 
 HOSTS = Counter({HostState.READY: 3})
@@ -118,7 +118,7 @@ def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
     slot = SimpleNamespace(queue=[0] * in_text, active=set())
     engine = SimpleNamespace(scraper=SimpleNamespace(slot=slot))
     frontier = SimpleNamespace(
-        awaited=lambda now: hosts, network_trouble=lambda: trouble,
+        schedule=SimpleNamespace(awaited=lambda now: hosts), network_trouble=lambda: trouble,
         intervals=SimpleNamespace(host_s=5.0, ip_s=0.5),
     )  # fmt: skip
     clock = SimpleNamespace(now=lambda: 1000.0)

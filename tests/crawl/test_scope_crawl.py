@@ -41,20 +41,6 @@ def pages(*names: str) -> list[str]:
     return sorted(url for name in names for url in BOTH[name])
 
 
-@pytest.mark.parametrize(
-    ("seeds", "argument", "reason"),
-    [
-        ("http://d.example/", "tlds=cz", "1 URL out-of-scope: "),
-        ("http://a.cz:25/", "follow=all", "1 URL port-forbidden: "),
-    ],
-)
-def test_a_crawl_none_of_whose_seeds_may_be_crawled_has_failed(server, tmp_path, seeds, argument, reason):
-    result = Crawl(tmp_path / "job", server).start(seeds, ("-a", argument)).wait()
-    assert result.code == 1 and "is finished" not in result.output
-    assert result.lines("ERROR: The crawl stops: no seed may be crawled (" + reason, "-a hosts=, -s SPIDERLING_PORTS=)")
-    assert result.lines("1 seed from http://")
-
-
 HOME = ("a.cz",)
 
 

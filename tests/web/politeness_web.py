@@ -1,6 +1,6 @@
 """Sites for the proof of politeness, served over http and https on one port, and what the logs say of a crawl of them.
 
-For tests/web/test_politeness_log.py and benchmarks/polite.py.  The sites redirect to each
+For benchmarks/polite.py.  The sites redirect to each
 other, also their robots.txt, answer 429 and 503 with Retry-After, ask for a Crawl-delay,
 answer late, under www and without; twelve hosts and the moving name share each address.
 """

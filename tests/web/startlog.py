@@ -1,4 +1,4 @@
-"""The crawler's own log of its connections, for test_politeness_log.py; EXTENSIONS loads it into the crawl."""
+"""The crawler's own log of its connections, for benchmarks/polite.py; EXTENSIONS loads it into the crawl."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -97,10 +96,6 @@ class Browser:
             await self.send(
                 "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, text=text
             )
-
-    async def screenshot(self, path: Path, whole: bool = False) -> None:
-        shot = await self.send("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
 
 @asynccontextmanager

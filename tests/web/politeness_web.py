@@ -1,8 +1,7 @@
 """Sites for the proof of politeness, served over http and https on one port, and what the logs say of a crawl of them.
 
-For benchmarks/polite.py.  The sites redirect to each
-other, also their robots.txt, answer 429 and 503 with Retry-After, ask for a Crawl-delay,
-answer late, under www and without; twelve hosts and the moving name share each address.
+For benchmarks/polite.py.  The sites redirect to each other, also their robots.txt, answer 429 and 503 with Retry-After,
+ask for a Crawl-delay, answer late, under www and without; twelve hosts share each address.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ import socket
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conftest import nameserver, page
-from dnslib import RR, A, DNSRecord
+from conftest import page
 from hostile_pages import context
 
 from webs.server import AccessLog, Connection, Server, bind_all
@@ -27,14 +25,12 @@ from webs.web import Web, WebResponse, not_found, plain, redirect, unavailable
 HOSTS, ADDRESSES, PAGES = 72, 6, 400
 HOST_INTERVAL_S, IP_INTERVAL_S, CRAWL_DELAY_S = 0.5, 0.03, 1.2
 RETRY_AFTER_S, ROBOTS_RETRY_AFTER_S = 1, 2
-MOVING = "moving.test"  # a name that nothing maps: the name server gives another address each time
 
 
 class Sites:
     """Sites h0 to h71, each with PAGES pages; the number of a host and of a page decide how it answers."""
 
     def __init__(self) -> None:
-        self.moving_port = 0
         self._asked: set[str] = set()
 
     def hosts(self) -> dict[str, str]:
@@ -44,8 +40,7 @@ class Sites:
     globs = hosts
 
     def seeds(self) -> str:
-        moving = [f"http://{MOVING}:{self.moving_port}/"] if self.moving_port else []
-        return ",".join([*moving, *(f"http://h{number}.test/" for number in range(HOSTS))])
+        return ",".join(f"http://h{number}.test/" for number in range(HOSTS))
 
     def respond(self, host: str, path: str) -> WebResponse:
         number = number_of(host)
@@ -77,8 +72,7 @@ def address_of(number: int) -> str:
 
 
 def number_of(host: str) -> int:
-    name = host.removeprefix("www.").partition(".")[0]
-    return int(name[1:]) if name[1:].isdecimal() else HOSTS
+    return int(host.removeprefix("www.h").removeprefix("h").partition(".")[0])
 
 
 def is_slowed(number: int) -> bool:
@@ -147,20 +141,6 @@ async def serve_both(web: Web) -> AsyncIterator[Server]:
         await server.stop()
 
 
-def moving_names() -> AbstractContextManager[str]:
-    """A name server on loopback that gives each name another of two addresses each time; its address:port."""
-    numbers = itertools.count()
-
-    def answer(query: bytes) -> bytes:
-        asked = DNSRecord.parse(query)
-        answer = asked.reply()
-        if asked.q.qtype == 1:
-            answer.add_answer(RR(asked.q.qname, rdata=A(address_of(next(numbers) % 2)), ttl=1))
-        return answer.pack()
-
-    return nameserver(answer)
-
-
 # -- what the logs say
 
 
@@ -210,34 +190,28 @@ class Spacing(NamedTuple):
     uncertain_s: float  # how much of it at most is not known exactly: the first start's ``took_s``
 
 
-def spacing(entries: Iterable[Any], by: str, tolerance_s: float, interrupted: float = 0.0) -> Spacing:
-    """Each two requests in a row of one host or address, against the interval that holds there.
-
-    *interrupted*: when the crawl was killed; what a server had asked for may be forgotten then.
-    """
+def spacing(entries: Iterable[Any], by: str, tolerance_s: float) -> Spacing:
+    """Each two requests in a row of one host or address, against the interval that holds there."""
     groups = defaultdict(list)
     for entry in entries:
         groups[entry.address if by == "address" else entry.host.removeprefix("www.")].append(entry)
     short = [
-        _shortfall(by, first, second, interrupted)
+        _shortfall(by, first, second)
         for group in groups.values()
         for first, second in itertools.pairwise(sorted(group, key=lambda entry: entry.time_s))
     ]
     return Spacing(len(groups), len(short), sum(value > tolerance_s for value, _ in short), *max(short))
 
 
-def _shortfall(by: str, first: Any, second: Any, interrupted: float) -> tuple[float, float]:
+def _shortfall(by: str, first: Any, second: Any) -> tuple[float, float]:
     """How much closer two requests were than allowed, and what was taken off because it is not known."""
-    allowed_s = _interval_s(by, first, first.time_s <= interrupted <= second.time_s)
     uncertain_s = getattr(first, "took_s", 0.0)
-    return allowed_s - (second.time_s - first.time_s) - uncertain_s, uncertain_s
+    return _interval_s(by, first) - (second.time_s - first.time_s) - uncertain_s, uncertain_s
 
 
-def _interval_s(by: str, first: Any, is_interrupted: bool) -> float:
+def _interval_s(by: str, first: Any) -> float:
     if by == "address":
         return IP_INTERVAL_S
-    if is_interrupted:
-        return HOST_INTERVAL_S
     asked_s = 0.0
     if first.status in (429, 503):
         asked_s = ROBOTS_RETRY_AFTER_S if first.path in ("/robots.txt", "/rules.txt") else RETRY_AFTER_S

@@ -11,19 +11,19 @@ The names of `spiderling.__all__` are public.  They keep their meaning until the
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import saving
 from spiderling.base.option_values import parse_size
 from spiderling.base.options import Options
-from spiderling.base.terminal import hint, with_progress
+from spiderling.base.terminal import hint
 from spiderling.languages import codes_of, find_languages, load, to_recognise
 from spiderling.text import LanguageModels, Page, Paragraph
 from spiderling.text.html.blocks import MARKUP_ATTRIBUTES
@@ -222,15 +222,14 @@ def dedup(
 
     A *unit*, 'paragraph' or 'document', is one if more than *threshold* of its tuples of *window* words stand in those
     kept before it (export/deduplication.py); with *mark* it stays and says so.  *memory* is the most that is used,
-    *temp* where the directory ``OUT.work`` is made, and *warn* gets what is wrong with a source.  Returns totals, and
+    *temp* where a directory is made for the work, and *warn* gets what is wrong with a source.  Returns totals, and
     how many documents were written.  Raises BadInput, and StorageError.
     """
     from spiderling.export.deduplication import Deduplication, Rule
-    from spiderling.export.export import ExportPlan, export
+    from spiderling.export.export import ExportPlan
     from spiderling.export.formats import format_of
     from spiderling.export.sources import corpus_of
 
-    rule = Rule(window, threshold, unit, mark)
     out = Path(out)
     if out.exists():
         raise BadInput(f"{out} exists; remove it, or give another name.")
@@ -238,15 +237,15 @@ def dedup(
     for trouble in corpus.troubles:
         warn(trouble)
     plan = ExportPlan(out, format_of(out.name))
-    work = Path(temp or out.parent) / f"{out.name}.work"
-    with closing(Deduplication(corpus, rule, work, parse_size(memory))) as run:
-        try:
-            totals = run.judge()
-            texts = with_progress(corpus.stored(), "documents written", totals.documents)
-            made_by = {"dedup": rule._asdict() | totals._asdict()}
-            kept = export(corpus, run.without_duplicates(texts), plan, made_by).kept
-        finally:
-            shutil.rmtree(work)
+    place = Path(temp or out.parent)
+    with saving(place):
+        place.mkdir(parents=True, exist_ok=True)
+        work = TemporaryDirectory(".work", f"{out.name}.", place)
+    with work as directory:
+        run = Deduplication(Rule(window, threshold, unit, mark), Path(directory), parse_size(memory))
+        run.collect(corpus)
+        run.compare()
+        totals, kept = run.write(corpus, plan)
     if not kept:
         raise BadInput("there is no document in the corpora, so nothing is written.")
     return totals, kept

@@ -126,6 +126,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"zstd .*": Run(says="http://www.example.cz/"),
     # use what came out
     r"scrapy export .*2026-.*": Elsewhere("cli/test_export_formats.py", "crawl_date>='2026-09'"),
+    r"python examples/clusters/one_card\.py .*": Elsewhere("cli/test_corpus_card.py", "examples/clusters/one_card.py"),
     r"scrapy export .*--drop-host .*": Run(says=" dropped"),
     r"scrapy export .*": Run(says=" documents in "),
     r"scrapy dedup .*": Run(),

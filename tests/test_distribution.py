@@ -187,7 +187,7 @@ def test_make_setup_forgets_which_commands_an_older_version_had(tmp_path):
     stale.write_text("[scrapy.commands]\ngone = spiderling.commands.gone:Command\n")
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/created").touch()
-    for extras, installed in {"cluster,dedup": ".[cluster,dedup]", "": "."}.items():
+    for extras, installed in {"cluster,parquet": ".[cluster,parquet]", "": "."}.items():
         made = run(tmp_path, "make", f".venv/with-{extras}", f"EXTRAS={extras}", "PIP=@echo")
         assert made.startswith(f"--editable {installed}\n")
     assert not stale.parent.exists()

@@ -186,7 +186,6 @@ def test_a_language_among_some_and_among_all():
     assert spiderling.identify("").language is None
 
 
-@DUCKDB
 def test_the_second_occurrence_goes(tmp_path):
     texts = [paragraphs(n)[0] for n in range(3)]
     for name, chosen in {"a.prevert": texts[:2], "b.prevert": texts[1:]}.items():
@@ -224,7 +223,7 @@ def test_the_examples_of_the_page_run(file, tmp_path, monkeypatch, capsys):
     for name in ("crawls/cs", "old.prevert"):
         Path(name).write_text(corpus, "utf-8")
     names: dict = {}
-    for block in blocks[:-1]:  # the last needs duckdb, and is tried above
+    for block in blocks[:-1]:  # the last is tried above
         exec(block, names)
     said = capsys.readouterr().out
     assert "O kočce cs Návrat kočky" in said

@@ -91,7 +91,6 @@ def refusal() -> str:
 
 EXTRAS = {
     "cluster": ("redis", "redis>=8,<9"),
-    "dedup": ("duckdb", "duckdb>=1.1"),
     "parquet": ("duckdb", "duckdb>=1.1"),
     "vertical": ("icu4py", "icu4py>=1.2"),
 }

@@ -1,71 +1,57 @@
-"""Removes near-duplicates from finished corpora by onion's rule: exactly, on one machine and in bounded memory.
+"""Removes near-duplicates from finished corpora by a rule after onion's: exactly, in bounded memory, on many machines.
 
-**The rule** (onion: Suchomel & Pomikálek 2012, section 3.2).  A unit, which is a paragraph or, by option, a document,
-is a duplicate if more than half of its shingles (word 7-tuples, text/fingerprints.py) stand in units before it that are
-kept.  Duplicates do not count as seen, so the first occurrence always stays and a second run finds nothing more.  As
-in corpus/duplicates.py, four things differ from onion's program: shingles do not cross paragraphs, the share is
-one of shingles and not of words, a paragraph is not compared with itself, and short rests between duplicates stay.
+**The rule** (after onion: Suchomel & Pomikálek 2012, section 3.2).  A unit, which is a paragraph or, by option, a
+document, is a duplicate if more than half of its shingles (word 7-tuples, text/fingerprints.py) stand in units before
+it.  The first occurrence of a shingle counts whether its unit is kept or not, so each shingle is decided by itself;
+onion lets those of duplicates count for nothing (docs/corpus.md says how rarely that differs).  A second run finds
+nothing more.  As in corpus/duplicates.py, shingles do not cross paragraphs, the share is one of shingles and not of
+words, a paragraph is not compared with itself, and short rests between duplicates stay.
 
-**The steps.**  A unit depends on earlier ones only by shingles that stand in several units, and these are few.  So
-(1) the shingles of all units, as 64-bit hashes, go to a DuckDB file, chunk by chunk; (2) those in several units get
-numbers, one range of hashes after the other; (3) the units are judged in their order, with one byte of memory for
-each number; (4) the corpus is written without the duplicates.  The SQL of 1 and 2 is not specific to DuckDB, and the
-ranges of 2 are independent.
+**The steps.**  The corpus is divided into parts, the hashes into ranges.  (1) For each part, `collect` writes the
+shingles' hashes, sorted, with their units.  (2) For each range, `compare` merges those of all parts and writes the
+units that have a hash which a unit before them has.  (3) For each part, `write` counts these and writes the documents
+without the duplicates.  Each step of a part or range is a task for any process that sees the directory.  Its file gets
+its name when it is whole, so a task may be killed, repeated and run twice.  One process alone has one part and range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+import re
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spiderling.base.errors import BadInput, StorageError
-from spiderling.base.files import saving
-from spiderling.base.machine import require
+from spiderling.base.files import replacing, saving, sync_directory
 from spiderling.base.terminal import with_progress
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document
+from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import Corpus
 from spiderling.text.fingerprints import WINDOW, shingles
 from spiderling.text.prevertical import render, render_attributes
 from spiderling.text.quality import count_words
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
-
 MIN_MEMORY_BYTES = 1_000_000_000  # least memory of a run; chosen
-_OWN_BYTES = 600_000_000  # memory of Python, its libraries and one chunk; DuckDB gets the rest; chosen
-_LOOK_S = 0.2  # seconds between two looks whether a query has ended or Ctrl-C has come; chosen
-CHUNK_SHINGLES = 4_000_000  # shingles of a chunk, which is one transaction; chosen
-BYTES_PER_SHINGLE = 100  # memory that DuckDB needs for each shingle of a range of hashes; chosen
-RANGE_ROWS = 4_000_000  # rows of ``shared`` that are judged at once; chosen
-_HASHES = 1 << 64
+_OWN_BYTES = 400_000_000  # memory of Python, its libraries and the documents in work; chosen
+BYTES_PER_ROW = 100  # memory for each shingle that is sorted at once; measured: 47 in step 1, 90 in step 2
+BYTES_PER_UNIT = 24  # memory for each unit of a part: its numbers, and those that its threshold is compared with
+BUCKETS = 1 << 16  # values of a hash's first bits, of which a range has several; chosen: each is sorted at once
+_BUCKET_SHIFT = np.uint64(48)
+_MAX_UNITS = 1 << 32  # units of a part, which are numbers of 32 bits
 
-_TABLES = """
-CREATE OR REPLACE TABLE shingle (hash UBIGINT, unit BIGINT);
-CREATE OR REPLACE TABLE unit (unit BIGINT, shingles BIGINT);
-CREATE OR REPLACE TABLE shared (number BIGINT, unit BIGINT);
-"""
-_NUMBERED = """
-INSERT INTO shared
-SELECT known.number, shingle.unit
-FROM shingle JOIN (
-    SELECT hash, row_number() OVER (ORDER BY hash) - 1 + ? AS number
-    FROM (SELECT hash FROM shingle WHERE hash BETWEEN ? AND ? GROUP BY hash HAVING min(unit) < max(unit)) AS several
-) AS known ON shingle.hash = known.hash
-WHERE shingle.hash BETWEEN ? AND ?
-ORDER BY shingle.unit
-"""
-_POSTINGS = """
-SELECT shared.unit AS unit, shared.number AS number, unit.shingles AS shingles
-FROM shared JOIN unit ON shared.unit = unit.unit
-WHERE shared.unit BETWEEN ? AND ? AND unit.unit BETWEEN ? AND ?
-ORDER BY shared.unit
-"""
+_UNIT = np.dtype("<u4")  # the number of a unit in its part
+_ROW = np.dtype([("hash", "<u8"), ("unit", _UNIT)])
+_MAX_NAMED = 10  # parts or ranges that are named because they are missing; chosen
+_NAME = re.compile(r"(part|range)-(\d+)-of-(\d+)")
+
+Hashes = NDArray[np.uint64]
+Counts = NDArray[np.int64]
 
 
 class Rule(NamedTuple):
@@ -78,6 +64,28 @@ class Rule(NamedTuple):
     mark: bool = False  # whether duplicates stay, their paragraphs marked with ``dup="1"``
 
 
+class Share(NamedTuple):
+    """One of several parts of the corpus or ranges of the hashes."""
+
+    number: int = 0  # from 0 on
+    total: int = 1
+
+    @classmethod
+    def of(cls, text: str) -> Share:
+        """The share that *text* names, as 17/100, of 0/100 to 99/100; raises BadInput."""
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+        share = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not share.number < share.total <= BUCKETS:
+            raise BadInput(f"{text!r} is no share; of four there are 0/4, 1/4, 2/4 and 3/4, and {BUCKETS:,} at most.")
+        return share
+
+    def name(self, kind: str) -> str:
+        return f"{kind}-{self.number:05d}-of-{self.total:05d}"
+
+
+WHOLE = Share()  # all, for one process alone
+
+
 class DedupTotals(NamedTuple):
     """Numbers of what was read and of units that are duplicates."""
 
@@ -88,147 +96,159 @@ class DedupTotals(NamedTuple):
 
 
 class Deduplication:
-    """One run over a corpus, in the directory *work*; what a killed run left there is overwritten."""
+    """The steps of a run, whose files are in the directory *work*; *memory_bytes* is the most that one takes."""
 
-    def __init__(self, corpus: Corpus, rule: Rule, work: Path, memory_bytes: int) -> None:
-        """Raises BadInput for values out of bounds, and when *work* is in use."""
+    def __init__(self, rule: Rule, work: Path, memory_bytes: int) -> None:
+        """Raises BadInput for values out of bounds, StorageError if *work* cannot be made."""
         if memory_bytes < MIN_MEMORY_BYTES:
             raise BadInput(f"{memory_bytes:,} bytes of memory are too few; {MIN_MEMORY_BYTES:,} are the least.")
         if not 1 <= rule.window <= 100:
             raise BadInput(f"tuples of {rule.window} words make no sense; take 1 to 100 (onion and the papers: 7).")
         if not 0 <= rule.threshold < 1:
             raise BadInput(f"a threshold of {rule.threshold} makes no sense; take a share from 0 to below 1, as 0.5.")
-        require("dedup")
-        self._corpus = corpus
         self._rule = rule
-        self._work = work
-        self._sql_bytes = memory_bytes - _OWN_BYTES
-        self._thread = ThreadPoolExecutor(1)
-        with _translating_errors(work):
-            self._connection = self._open()
-        self._duplicate = np.zeros(0, np.bool_)  # for each unit, whether it is a duplicate
+        self._work = work / f"{rule.unit}-{rule.window}"  # what both are decides which files fit to each other
+        self._rows = (memory_bytes - _OWN_BYTES) // BYTES_PER_ROW
+        self._units = min(_MAX_UNITS, (memory_bytes - _OWN_BYTES) // BYTES_PER_UNIT)
+        with saving(work):
+            self._work.mkdir(parents=True, exist_ok=True)
 
-    def _open(self) -> DuckDBPyConnection:
-        import duckdb  # large, and only this command needs it
+    def collect(self, corpus: Corpus, part: Share = WHOLE) -> None:
+        """Step 1: write the shingles of *corpus*, which is that *part*.  Raises BadInput, and StorageError.
 
-        self._work.mkdir(parents=True, exist_ok=True)
-        connection = duckdb.connect(
-            str(self._work / "work.duckdb"),
-            config={"memory_limit": f"{self._sql_bytes}B", "temp_directory": str(self._work / "spill")},
-        )
-        connection.execute(_TABLES)
-        return connection
-
-    def close(self) -> None:
-        self._thread.shutdown()
-        self._connection.close()
-
-    def _execute(self, query: str, values: Iterable[object] = ()) -> DuckDBPyConnection:
-        """Run *query* in another thread, because DuckDB may miss Ctrl-C while a query runs.
-
-        Whoever waits looks again: the system may give the signal to another thread, which wakes nobody, and an
-        interrupt before the query has begun is lost.
+        Of each hash in a chunk of units only the first unit is written: that the others have been preceded is known.
         """
-        running = self._thread.submit(self._connection.execute, query, list(values))
-        try:
-            while not wait([running], _LOOK_S).done:
-                pass
-            return running.result()
-        except KeyboardInterrupt:
-            while not running.done():
-                self._connection.interrupt()
-                wait([running], _LOOK_S)
-            raise
+        path = self._work / part.name("part")
+        if path.exists():
+            return
+        first = 0  # number of the next unit
+        texts = with_progress(corpus.stored(), "documents read", corpus.documents)
+        with saving(self._work), _whole(path) as file, _whole(_units_of(path)) as units:
+            for hashes, sizes in _chunks(texts, self._rule, self._rows):
+                rows, seen = _first_rows(hashes, sizes)
+                rows["unit"] += np.uint32(first)
+                _append(file, rows["hash"] >> _BUCKET_SHIFT, BUCKETS, rows)
+                units.write(np.stack((sizes, seen), axis=1).astype(_UNIT).tobytes())
+                first += len(sizes)
+                if first > self._units:
+                    raise BadInput(
+                        f"{first:,} {self._rule.unit}s and more need more memory: say so by --memory, or divide the "
+                        "corpus into parts."
+                    )
 
-    def judge(self) -> DedupTotals:
-        """Steps 1 to 3.  Raises StorageError."""
-        with _translating_errors(self._work):
-            totals = self._collect()
-            self._number(totals.shingles)
-            self._decide(totals.units)
-            return totals._replace(duplicates=int(np.count_nonzero(self._duplicate)))
+    def compare(self, share: Share = WHOLE) -> None:
+        """Step 2: find the units with a hash in the range *share* that a unit before them has.
 
-    def _one(self, query: str) -> Any:
-        row = self._execute(query).fetchone()
-        assert row is not None
-        return row[0]
+        Raises BadInput if a part is missing, and StorageError.
+        """
+        path = self._work / share.name("range")
+        if path.exists():
+            return
+        parts = self._files("part")
+        borders = self._borders(
+            parts, *(BUCKETS * number // share.total for number in (share.number, share.number + 1))
+        )
+        with saving(self._work), _whole(path) as file:
+            for low, high in with_progress(pairwise(borders), "ranges of hashes", len(borders) - 1):
+                later = _later(parts, low, high)
+                _append(file, later >> np.uint64(32), len(parts), later.astype(_UNIT))
 
-    def _collect(self) -> DedupTotals:
-        """Step 1: collect the shingles, sorted within each chunk so that a range of hashes stands in few places."""
-        totals = DedupTotals(0, 0, 0, 0)
-        texts = with_progress(self._corpus.stored(), "documents read", self._corpus.documents)
-        for documents, hashes, sizes in _chunks(texts, self._rule):
-            units = np.arange(totals.units, totals.units + len(sizes))
-            self._connection.register("hashes", {"hash": hashes, "unit": np.repeat(units, sizes)})
-            self._connection.register("sizes", {"unit": units, "shingles": sizes})
-            self._execute("INSERT INTO shingle SELECT hash, unit FROM hashes ORDER BY hash")
-            self._execute("INSERT INTO unit SELECT unit, shingles FROM sizes WHERE shingles > 0")
-            new = (documents, len(units), len(hashes), 0)
-            totals = DedupTotals._make(sum(pair) for pair in zip(totals, new, strict=True))
-        return totals
+    def _borders(self, parts: Iterable[Path], low: int, high: int) -> list[int]:
+        """Where to divide the buckets from *low* to below *high*, so that each piece fits into the memory."""
+        rows = np.zeros(high - low, np.int64)
+        for path in parts:
+            for starts, _ in _chunks_in(path, BUCKETS, _ROW):
+                rows += np.diff(starts[low : high + 1])
+        pieces = np.cumsum(rows) // max(1, self._rows - int(rows.max(initial=0)))
+        return [low, *(low + 1 + np.flatnonzero(np.diff(pieces))).tolist(), high]
 
-    def _number(self, total: int) -> None:
-        """Step 2: number the shingles that stand in several units."""
-        ranges = 1 + total * BYTES_PER_SHINGLE // self._sql_bytes
-        for number in with_progress(range(ranges), "ranges of hashes", ranges):
-            low = _HASHES * number // ranges
-            high = _HASHES * (number + 1) // ranges - 1
-            first = self._one("SELECT coalesce(max(number) + 1, 0) FROM shared")
-            self._execute(_NUMBERED, [first, low, high, low, high])
+    def write(self, corpus: Corpus, plan: ExportPlan, part: Share = WHOLE) -> tuple[DedupTotals, int]:
+        """Step 3: write *corpus*, which is that *part*, without its duplicates; returns totals and documents written.
 
-    def _decide(self, units: int) -> None:
-        """Step 3: judge the units in the order of the corpus."""
-        parts = 1 + self._one("SELECT count(*) FROM shared") // RANGE_ROWS
-        seen = self._flags("seen", self._one("SELECT coalesce(max(number) + 1, 0) FROM shared"))
-        self._duplicate = self._flags("duplicates", units)
-        for part in with_progress(range(parts), "parts of the corpus judged", parts):
-            low = units * part // parts
-            high = units * (part + 1) // parts - 1
-            found = self._execute(_POSTINGS, [low, high, low, high]).fetchnumpy()
-            known = _duplicates(found["unit"], found["number"], found["shingles"], seen, self._rule.threshold)
-            self._duplicate[known] = True
+        Raises BadInput if a range is missing or the corpus has changed, and StorageError.
+        """
+        with saving(self._work):
+            sizes, duplicates = self._judged(part)
+        totals = DedupTotals(0, len(sizes), int(sizes.sum()), int(np.count_nonzero(duplicates)))
+        made_by = {"dedup": self._rule._asdict() | totals._asdict()}
 
-    def _flags(self, name: str, number: int) -> NDArray[np.bool_]:
-        """*number* flags, on disk if they would take too much memory."""
-        if number < self._sql_bytes // 4:
-            return np.zeros(number, np.bool_)
-        return np.memmap(self._work / name, np.bool_, "w+", shape=(number,))
+        def left() -> Iterator[StoredDocument]:
+            texts = with_progress(corpus.stored(), "documents written", corpus.documents)
+            number = yield from without_duplicates(texts, duplicates, self._rule)
+            made_by["dedup"]["documents"] = number
 
-    def without_duplicates(self, documents: Iterable[StoredDocument]) -> Iterator[StoredDocument]:
-        """Step 4: *documents*, those of the corpus, without duplicates; empty documents are left out."""
-        unit = 0
-        for stored in documents:
-            document = parse_document(stored)
-            paragraphs = len(document.paragraphs)
-            number = paragraphs if self._rule.unit == "paragraph" else 1
-            flags = self._duplicate[unit : unit + number].tolist()
-            unit += number
-            if not any(flags):
-                yield stored
-            elif not all(flags) or self._rule.mark:
-                yield self._without(document, flags if self._rule.unit == "paragraph" else flags * paragraphs)
+        kept = export(corpus, left(), plan, made_by).kept
+        return totals._replace(documents=made_by["dedup"]["documents"]), kept
 
-    def _without(self, document: CorpusDocument, flags: list[bool]) -> StoredDocument:
-        """*document* with the flagged paragraphs removed, or marked if the rule says so."""
-        attributes = document.attributes
-        entries = list(zip(document.paragraphs, document.details, flags, strict=True))
-        if self._rule.mark:
-            left = [(text, details | {"dup": "1"} if flag else details) for text, details, flag in entries]
-        else:
-            left = [(text, details) for text, details, flag in entries if not flag]
-            texts = [text for text, _ in left]
-            clean = "\n".join(texts)
-            size = len(clean.encode())
-            sizes = {"length": size, "words": count_words(clean, size)}
-            attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
-        text = render(attributes, [(text, render_attributes(details)) for text, details in left])
-        return StoredDocument(attributes, text)
+    def _judged(self, part: Share) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Of each unit of a *part*, how many shingles it has, and whether it is a duplicate."""
+        path = self._files("part", part.total)[part.number]
+        units = np.fromfile(_units_of(path), _UNIT).reshape(-1, 2)
+        sizes, seen = units[:, 0], units[:, 1].copy()
+        for file in self._files("range"):
+            for starts, later in _chunks_in(file, part.total, _UNIT):
+                np.add.at(seen, later[starts[part.number] : starts[part.number + 1]], _UNIT.type(1))
+        return sizes, seen > self._rule.threshold * sizes
+
+    def _files(self, kind: str, total: int = 0) -> list[Path]:
+        """The files of all parts or ranges, in order; raises BadInput if one is missing.  *total* is their number."""
+        names = [match for file in self._work.iterdir() if (match := _NAME.fullmatch(file.name)) and match[1] == kind]
+        totals = {int(match[3]) for match in names} | ({total} if total else set())
+        if len(totals) != 1:
+            found = " and ".join(map(str, sorted(totals))) or "no"
+            raise BadInput(f"{self._work} has {found} {kind}s; there must be all of one division.")
+        shares = [Share(number, *totals) for number in range(*totals)]
+        files = [self._work / share.name(kind) for share in shares]
+        missing = [
+            f"{share.number}/{share.total}" for share, file in zip(shares, files, strict=True) if not file.exists()
+        ]
+        if missing:
+            raise BadInput(f"{self._work} lacks {len(missing):,} {kind}s: {', '.join(missing[:_MAX_NAMED])} ...")
+        return files
 
 
-def _chunks(
-    documents: Iterable[StoredDocument], rule: Rule
-) -> Iterator[tuple[int, NDArray[np.uint64], NDArray[np.int64]]]:
-    """Chunks of documents: (number of documents, shingles, number of shingles of each unit)."""
+def without_duplicates(
+    documents: Iterable[StoredDocument], duplicates: NDArray[np.bool_], rule: Rule
+) -> Generator[StoredDocument, None, int]:
+    """*documents* without the units that *duplicates* marks; empty documents are left out.  Returns their number.
+
+    Raises BadInput if the documents have another number of units.
+    """
+    unit = number = 0
+    for stored in documents:
+        number += 1
+        document = parse_document(stored)
+        paragraphs = len(document.paragraphs)
+        units = paragraphs if rule.unit == "paragraph" else 1
+        flags = duplicates[unit : unit + units].tolist()
+        unit += units
+        if not any(flags):
+            yield stored
+        elif not all(flags) or rule.mark:
+            yield _without(document, flags if rule.unit == "paragraph" else flags * paragraphs, rule.mark)
+    if unit != len(duplicates):
+        raise BadInput(f"the corpus has {unit:,} {rule.unit}s now, and had {len(duplicates):,}: begin again.")
+    return number
+
+
+def _without(document: CorpusDocument, flags: list[bool], mark: bool) -> StoredDocument:
+    """*document* with the flagged paragraphs removed, or with *mark* marked."""
+    attributes = document.attributes
+    entries = list(zip(document.paragraphs, document.details, flags, strict=True))
+    if mark:
+        left = [(text, details | {"dup": "1"} if flag else details) for text, details, flag in entries]
+    else:
+        left = [(text, details) for text, details, flag in entries if not flag]
+        clean = "\n".join(text for text, _ in left)
+        size = len(clean.encode())
+        sizes = {"length": size, "words": count_words(clean, size)}
+        attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
+    text = render(attributes, [(text, render_attributes(details)) for text, details in left])
+    return StoredDocument(attributes, text)
+
+
+def _chunks(documents: Iterable[StoredDocument], rule: Rule, most: int) -> Iterator[tuple[Hashes, Counts]]:
+    """Chunks of documents of some *most* shingles: (shingles, number of shingles of each unit)."""
     hashes = [np.zeros(0, np.uint64)]
     sizes = [np.zeros(0, np.int64)]
     number = 0
@@ -238,53 +258,87 @@ def _chunks(
         hashes.append(found.hashes)
         sizes.append(counts if rule.unit == "paragraph" else counts.sum(keepdims=True))
         number += len(found.hashes)
-        if number >= CHUNK_SHINGLES:
-            yield len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes)
+        if number >= most:
+            yield np.concatenate(hashes), np.concatenate(sizes)
             del hashes[1:], sizes[1:]
             number = 0
-    yield len(hashes) - 1, np.concatenate(hashes), np.concatenate(sizes)
+    yield np.concatenate(hashes), np.concatenate(sizes)
 
 
-def _duplicates(
-    units: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    seen: NDArray[np.bool_],
-    threshold: float,
-) -> list[int]:
-    """The duplicates among *units*; marks the shingles of the others in *seen*.
+def _first_rows(hashes: Hashes, sizes: Counts) -> tuple[NDArray[Any], Counts]:
+    """The rows of a chunk that may be the first with their hash, sorted, and of each unit how many surely are not."""
+    units = np.repeat(np.arange(len(sizes), dtype=_UNIT), sizes)
+    order = np.argsort(hashes)
+    hashes = hashes[order]
+    units = units[order]
+    is_later = units > _firsts(hashes, units)
+    rows = np.empty(len(units) - np.count_nonzero(is_later), _ROW)
+    rows["hash"] = hashes[~is_later]
+    rows["unit"] = units[~is_later]
+    return rows, np.bincount(units[is_later], minlength=len(sizes))
 
-    *units*, *numbers* and *sizes* are columns of one table, sorted by unit: a row holds a unit, the number of one of
-    its shared shingles, and how many shingles the unit has.
+
+def _later(parts: Iterable[Path], low: int, high: int) -> NDArray[np.uint64]:
+    """The units behind the first one with the same hash, once for each hash in the buckets from *low* to below *high*.
+
+    Sorted; each is its part's number in the upper 32 bits, and its number in the part in the lower ones.
     """
-    starts = np.flatnonzero(np.diff(units, prepend=-1))
-    ends = np.append(starts, len(units))[1:]
-    most = threshold * sizes[starts]
-    found = []
-    for start, end, bound in zip(starts.tolist(), ends.tolist(), most.tolist(), strict=True):
-        own = numbers[start:end]
-        # a unit with too few shared shingles cannot be a duplicate
-        if end - start > bound and np.count_nonzero(seen[own]) > bound:
-            found.append(int(units[start]))
-        else:
-            seen[own] = True
-    return found
+    hashes = [np.zeros(0, np.uint64)]
+    units = [np.zeros(0, np.uint64)]
+    for number, path in enumerate(parts):
+        for starts, rows in _chunks_in(path, BUCKETS, _ROW):
+            own = rows[starts[low] : starts[high]]
+            hashes.append(own["hash"].copy())
+            units.append(own["unit"] + np.uint64(number << 32))
+    every = np.concatenate(hashes)
+    hashes.clear()
+    order = np.argsort(every)
+    every = every[order]
+    found = np.concatenate(units)[order]
+    units.clear()
+    return np.sort(found[found > _firsts(every, found)])
+
+
+def _firsts(hashes: Hashes, units: NDArray[Any]) -> NDArray[Any]:
+    """For each of *units* the least one with the same hash; *hashes* are sorted."""
+    if not len(units):
+        return units
+    starts = np.flatnonzero(np.concatenate(([True], hashes[1:] != hashes[:-1])))
+    return np.repeat(np.minimum.reduceat(units, starts), np.diff(starts, append=len(units)))
+
+
+# -- files: chunks, each of which says where the rows of each key begin, as 32 bits, and holds the rows
+
+
+def _append(file: IO[bytes], keys: NDArray[np.uint64], number: int, rows: NDArray[Any]) -> None:
+    """Write a chunk of *rows*, which are sorted by their *keys* from 0 to below *number*."""
+    file.write(np.searchsorted(keys, np.arange(number + 1, dtype=np.uint64)).astype(_UNIT).tobytes())
+    file.write(rows.tobytes())
+
+
+def _chunks_in(path: Path, number: int, kind: np.dtype[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+    """The beginnings of *number* keys, and one more, and the rows of each chunk; these are read where they are used."""
+    data = np.memmap(path, np.uint8, "r")
+    at = 0
+    while at < len(data):
+        middle = at + (number + 1) * _UNIT.itemsize
+        starts = data[at:middle]
+        at = middle + (int(starts.view(_UNIT)[-1]) * kind.itemsize if middle <= len(data) else 1)
+        if at > len(data):
+            raise StorageError(f"{path} is damaged; remove it, and do its step again.")
+        yield starts.view(_UNIT), data[middle:at].view(kind)
+
+
+def _units_of(path: Path) -> Path:
+    """The file with the sizes of a part's units and how many of their shingles its chunks have shown to be later."""
+    return path.with_suffix(".units")
 
 
 @contextmanager
-def _translating_errors(work: Path) -> Iterator[None]:
-    """Turn errors of DuckDB into BadInput or StorageError."""
-    import duckdb
-
-    try:
-        with saving(work):
-            yield
-    except duckdb.Error as error:
-        first_line = str(error).partition("\n")[0]
-        if isinstance(error, duckdb.IOException) and "lock" in str(error):
-            raise BadInput(f"{work} is in use by another run.") from None
-        if isinstance(error, duckdb.IOException):
-            raise StorageError(f"{work} cannot be read or written: {first_line}") from error
-        if isinstance(error, duckdb.OutOfMemoryException):
-            raise StorageError(f"the memory is too little; give more by --memory: {first_line}") from error
-        raise StorageError(f"{work} cannot be used: {first_line}  Remove it to begin again.") from error
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that gets the name *path* when it is complete; other processes may write the same one meanwhile."""
+    own = path.with_name(f"{path.name}.{uuid4().hex}")
+    with replacing(own) as file:
+        yield file
+    own.replace(path)
+    sync_directory(path.parent)

@@ -122,6 +122,7 @@ class WrittenFile(NamedTuple):
     name: str
     documents: int
     bytes: int
+    sha256: str
 
 
 class Parts:
@@ -176,27 +177,30 @@ class Parts:
     def names(self) -> list[str]:
         return sorted(self._complete)
 
-    def commit(self) -> list[WrittenFile]:
-        """Complete all files and give them their names; raises OSError."""
-        plan = self._plan
+    def complete(self) -> list[WrittenFile]:
+        """Make all files durable, under their temporary names; raises OSError and StorageError."""
         for name in list(self._open):
             self._close(name)
-        files = list(chain.from_iterable(self._complete.values()))
-        for file in files:
+        found = []
+        for file in chain.from_iterable(self._complete.values()):
             sync_file(file.temporary)
-        for file in files:
-            file.temporary.replace(file.path)
+            name = file.path.relative_to(self._plan.directory).as_posix()
+            size = file.temporary.stat().st_size
+            found.append(WrittenFile(name, file.documents, size, checksum(file.temporary)))
+        return sorted(found)
+
+    def commit(self) -> None:
+        """Give the complete files their names; raises OSError."""
+        plan = self._plan
         if plan.format_name == "vertical":
             for name in self.names:
                 names = [file.path.name for file in self._complete[name]]
                 text = self._registries[name].text(plan.corpus_name(name), names)
                 write_whole(plan.beside(name, REGISTRY), text)
             write_whole(plan.beside("", ".vert.corpora.xml"), corpora_xml(map(plan.corpus_name, self.names)))
-        sync_directory(files[0].path.parent)
-        return sorted(
-            WrittenFile(file.path.relative_to(plan.directory).as_posix(), file.documents, file.path.stat().st_size)
-            for file in files
-        )
+        for file in chain.from_iterable(self._complete.values()):
+            file.temporary.replace(file.path)
+        sync_directory(plan.data_file("", 1).parent)
 
     def abort(self) -> None:
         """Remove the files with temporary names, and directories that were made for them."""
@@ -240,8 +244,10 @@ def export(
             with log_path.open("w", encoding="utf-8") as log:
                 dropped = _copy(documents, parts, plan, log, tally)
             if tally.documents:
-                files = parts.commit()
-                manifest = _manifest(corpus, plan, dropped, tally, files, parts.names)
+                found = parts.complete()
+                manifest = _manifest(corpus, plan, dropped, tally, found, parts.names)
+                parts.commit()
+                files = found
                 write_pair({**manifest, **notes}, *plan.card)
     finally:
         if parts is not None and not files:
@@ -282,7 +288,7 @@ def _manifest(
         "selection": plan.selection.described(),
         "crawls": corpus.crawls,
         "contents": tally.contents(),
-        "files": [{**file._asdict(), "sha256": checksum(plan.directory / file.name)} for file in files],
+        "files": [file._asdict() for file in files],
     }
     if plan.format_name == "vertical":
         found["registries"] = [plan.beside(part, REGISTRY).name for part in parts]

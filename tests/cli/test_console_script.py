@@ -105,7 +105,6 @@ def test_another_system_is_refused_with_the_container(program):
     [
         ("parquet", ["export", "tests/jobdirs/killed", "-o", "OUT.parquet"]),
         ("parquet", ["crawl", "-a", "lang=cs", "-s", 'FEEDS={"OUT.parquet": {"format": "parquet"}}']),
-        ("dedup", ["dedup", "tests/jobdirs/killed", "-o", "OUT.prevert"]),
     ],
 )
 def test_an_extra_that_is_missing_is_named_before_the_work_begins(extra, arguments, tmp_path, monkeypatch):

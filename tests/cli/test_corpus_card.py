@@ -7,12 +7,14 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Crawl, scrapy
+from conftest import DEADLINE_S, ROOT, Crawl, scrapy
 from finished import LICENCE, SEEDS
 
 from spiderling.base.errors import StorageError
@@ -215,3 +217,62 @@ def test_a_file_that_is_too_short_has_no_checksum(tmp_path):
         checksum(tmp_path / "x", 5)
     with pytest.raises(StorageError, match="cannot be read"):
         checksum(tmp_path / "none")
+
+
+# -- one card for several exports
+
+
+def one_card(*arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, str(ROOT / "examples/clusters/one_card.py"), *arguments]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+def exported(place: Path, *sources: Path) -> dict:
+    """The manifest of an export, which may be one of several."""
+    ended = scrapy("export", *map(str, sources), "-o", str(place), "--where", "words > 3")
+    assert ended.code == 0, ended
+    return json.loads(place.with_name(f"{place.name}.json").read_text("utf-8"))
+
+
+def test_exports_made_side_by_side_get_the_card_of_one(finished, tmp_path):
+    segments = sorted((finished.directory / "corpus").glob("*.zst"))
+    data = tmp_path / "cs" / "data"
+    data.mkdir(parents=True)
+    sources = [segments[:1], segments[1:], [finished.directory], [finished.directory]]
+    told = [exported(data / f"{n}.parquet", *part) for n, part in enumerate(sources)]
+    names = [str(data / f"{n}.parquet.json") for n in range(4)]
+    ended = one_card(*names, "-o", f"{tmp_path}/cs")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == f"{tmp_path}/cs/README.md and manifest.json tell of 4 exports.\n"
+    made = json.loads((tmp_path / "cs/manifest.json").read_text("utf-8"))
+    whole = exported(tmp_path / "whole.parquet", *segments, finished.directory, finished.directory)
+    hosts = [one["contents"].pop("hosts") for one in [*told, made, whole]]
+    assert hosts[4] == sum(hosts[:4])
+    for name in ("documents", "dropped", "selection", "contents", "version", "software"):
+        assert made[name] == whole[name], name
+    assert [file["name"] for file in made["files"]] == [f"data/{n}.parquet" for n in range(4)]
+    assert [file["sha256"] for file in made["files"]] == [one["files"][0]["sha256"] for one in told]
+    (crawl,) = made["crawls"]
+    (one,) = told[2]["crawls"]
+    assert crawl["pages"] == 2 * one["pages"] > 0 and crawl["settings"] == one["settings"]
+    assert crawl["begun"] == one["begun"] and crawl["seeds"] == one["seeds"]
+    page = (tmp_path / "cs/README.md").read_text("utf-8")
+    assert page.count("## How it was made") == 1 and "path: data/*.parquet" in page
+
+
+def test_a_card_is_made_of_whole_exports_alone(finished, tmp_path):
+    exported(tmp_path / "a.txt", finished.directory)
+    (tmp_path / "b.json").write_text("{}")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/README.md").write_text("mine")
+    for name, out, said in (
+        ("b.json", "all", "no card is written: KeyError"),
+        ("c.json", "all", "no card is written: FileNotFoundError"),
+        ("a.txt.json", "mine", "README.md is no card"),
+    ):
+        ended = one_card(str(tmp_path / name), "-o", f"{tmp_path}/{out}")
+        assert ended.returncode == 1 and said in ended.stderr, ended
+    (tmp_path / "a.txt").write_text("short")
+    ended = one_card(str(tmp_path / "a.txt.json"), "-o", f"{tmp_path}/all")
+    assert ended.returncode == 1 and "a.txt has another size than" in ended.stderr
+    assert (tmp_path / "mine/README.md").read_text() == "mine" and not (tmp_path / "all").exists()

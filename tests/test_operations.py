@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -46,6 +48,23 @@ def test_the_composition_crawls_into_the_volume_of_the_image():
     assert crawl["command"][:3] == ["crawl", "-a", "lang=cs"]
     assert [volume.partition(":") for volume in crawl["volumes"]] == [("crawls", ":", "/data/crawls")]
     assert composition["volumes"].keys() == {"crawls"}
+
+
+def test_each_pod_is_a_shard_with_the_volume_of_the_image_and_a_key_of_its_own():
+    found = {each["kind"]: each for each in yaml.safe_load_all((HERE / "kubernetes.yaml").read_text("utf-8"))}
+    spec = found["StatefulSet"]["spec"]
+    (pod,) = spec["template"]["spec"]["containers"]
+    given = dict(part.split("=", 1) for part in pod["args"] if part.startswith("SPIDERLING_"))
+    assert Options.from_settings(given).shards == spec["replicas"]
+    assert {volume["mountPath"] for volume in pod["volumeMounts"]} == {"/data/crawls", "/tmp"}
+    (key,) = spec["template"]["spec"]["initContainers"]
+    assert key["command"][:3] == ["install", "-m", "600"] and key["command"][-1] == given["SPIDERLING_CLUSTER_KEY_FILE"]
+    (check,) = pod["livenessProbe"]["exec"]["command"][2:]
+    assert "spiderling inspect crawls/cs --json" in check
+    program = check.partition("python3 -c '")[2].removesuffix("'")
+    for process, code in (("process 7 on crawl-0", 0), ("", 1)):
+        status = json.dumps({"process": process})
+        assert subprocess.run([sys.executable, "-c", program], input=status, text=True, check=False).returncode == code
 
 
 @pytest.mark.parametrize("path", sorted(HERE.iterdir()), ids=lambda path: path.name)

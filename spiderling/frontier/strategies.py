@@ -87,7 +87,7 @@ class Heidix(Strategy):
 
     def what_is_read(self, page: LinkingPage) -> LinkingPage:
         badness = BADNESS_STEP * round(page.badness / BADNESS_STEP) if page.reason is Reason.KEPT else 0.0
-        return page._replace(rank=SEED_RANK, relevant=page.is_relevant, language="", badness=badness)
+        return page._replace(rank=SEED_RANK, relevant=False, language="", badness=badness)
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int = USUAL_RANK) -> int:
         return self.worth.host_rank(host_id, account, head)

@@ -9,9 +9,8 @@ once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
 At its start a crawl knows little of what hosts give: home pages, from which it begins, hold the least text.  So the bar
-grows with the first text that is kept, and unread hosts of a rank are taken to yield nearly as much as the bar until
-some were tried.  Hosts whose pages were in another language have no such allowance.  On webs of few hosts there is
-always idle time, and these hosts took half of the bytes of the first half of the text.
+grows with the first text that is kept.  Hosts whose pages were in another language have no such allowance.  On webs of
+few hosts there is always idle time, and these hosts took half of the bytes of the first half of the text.
 
 `Opened` bounds how many new hosts are asked for the files of their sites ahead of their first page.
 """
@@ -25,26 +24,23 @@ from itertools import accumulate, chain
 from operator import mul
 
 from spiderling.frontier.hosts import RANKS, STEP, Host
-from spiderling.frontier.worth import USUAL_RATE
+from spiderling.frontier.workbench import LONG_S
+from spiderling.frontier.worth import EVIDENCE_BYTES, USUAL_RATE
 
 BAR = 0.3  # the bar / the crawl's yield rate (measured: benchmarks/strategies.py)
-POWER = 3  # how fast requests to a class fall below the bar (measured)
 LOWEST = 0.2  # the lowest bar of idle times / the usual one (measured)
-IDLE_POWER = 2  # how fast the bar falls with the text a second (measured)
-_PROMISED_BYTES = 200_000  # weight of what a class promises, in downloaded bytes (chosen: eight pages)
-_ENOUGH_BYTES = 50_000  # kept bytes from which on the bar has its full height (measured in the simulator)
-_UNTRIED = 0.7
-"""What unread hosts of a rank promise at least, before some were tried / the bar (measured in the simulator)."""
+POWER = 3  # how fast requests to a class fall below the bar, and the bar with the text a second (measured)
+_FOREIGN_PROMISE = 0.01
+"""What a host promises whose only page was in another language / what its rank promises; its square from the second
+page on (chosen; what such hosts give corrects it)."""
 _OFTEN = 4  # pages between two estimates of what the classes give (measured: with 16, poor hosts are asked in bursts)
-_MOMENT_S = 60.0  # seconds over which the text a second of this moment is taken (chosen: twelve intervals of a host)
+_DAY_S = 86_400.0
+"""Seconds for which a host waits at most, and over which the text a second is taken with which that of the last minute
+is compared (chosen)."""
 FILES = 3  # requests of a visit to a site's files: robots.txt, tdmrep.json and ai.txt
 FEW_OPENED = 64  # opened hosts that any crawl may have (measured in the simulator)
-_LONG_S = 3_600.0  # seconds over which it is taken for comparison (chosen)
-_REVIEW_S = 5.0  # seconds after which the bar is computed anew (chosen: an interval of a host)
-_LONGEST_S = 86_400.0  # seconds that a host waits at most
 _UNREAD, _FRUITFUL, _EMPTY, _FOREIGN, _FOREIGN_AGAIN = range(5)
-_PROMISES = (1.0, 1.0, 1.0, 0.05, 0.01)
-"""What a host of each of these kinds promises beside its rank (chosen; what such hosts give corrects it)."""
+_PROMISES = (1.0, 1.0, 1.0, _FOREIGN_PROMISE, _FOREIGN_PROMISE**2)
 _KINDS = len(_PROMISES)
 _CLASSES = _KINDS * RANKS
 _PROMISED = [promise * STEP**-rank for rank in range(RANKS) for promise in _PROMISES]
@@ -85,7 +81,7 @@ class Opened:
         """*interval_s*: between two requests to a host."""
         self._interval_s = interval_s
         self._numbers = [0] * RANKS
-        self._requests = _Flow(_MOMENT_S)
+        self._requests = _Flow(LONG_S)
         self._enough = FEW_OPENED
         self._full_from = RANKS  # the best rank at which enough hosts are opened
 
@@ -141,9 +137,9 @@ class Throttle:
         self._waiting: list[list[tuple[float, int, int, Host, str]]] = [[] for _ in range(_CLASSES)]
         """(due, serial number, version, host, address)"""
         self._serial = 0
-        self._moment = _Flow(_MOMENT_S)
-        self._long = _Flow(_LONG_S)
-        self._now = 0.0  # when the bar was computed last
+        self._moment = _Flow(LONG_S)
+        self._long = _Flow(_DAY_S)
+        self._now = 0.0  # when the last page came
 
     def count(self, host: Host, rank: int | None) -> None:
         """*host* has a place and this rank; None: no place any more."""
@@ -172,23 +168,18 @@ class Throttle:
         for counted in {at, at if host.entered_class is None else host.entered_class}:
             self._kept[counted] += kept_bytes
             self._downloaded[counted] += downloaded_bytes
-        if not self._pages:
-            self._now = now
+        self._now = now
         self._pages += 1
         if self._pages % _OFTEN == 0:
-            self._now = now
             self._estimate()
 
     def _estimate(self) -> None:
         """Work out the yield rate of each class."""
         promised = math.fsum(map(mul, self._downloaded, _PROMISED))
         unit = (math.fsum(self._kept) + 1.0) / (promised + 1.0)  # so that all classes together promise what they gave
-        promises = [unit * promise for promise in _PROMISED]
-        least = _UNTRIED * self._bar() / self._thrift
-        promises[_UNREAD::_KINDS] = [max(promise, least) for promise in promises[_UNREAD::_KINDS]]
         self._rates = [
-            (given + _PROMISED_BYTES * promise) / (size + _PROMISED_BYTES)
-            for given, size, promise in zip(self._kept, self._downloaded, promises, strict=True)
+            (given + EVIDENCE_BYTES * unit * promise) / (size + EVIDENCE_BYTES)
+            for given, size, promise in zip(self._kept, self._downloaded, _PROMISED, strict=True)
         ]
         self.set_waits()
 
@@ -205,7 +196,7 @@ class Throttle:
             bar = bars[at % _KINDS]
             is_free = at == best or self._rates[at] >= bar
             share = 1.0 if is_free else (self._rates[at] / bar) ** POWER
-            self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _LONGEST_S)
+            self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _DAY_S)
 
     def _full_bar(self, usual: float = 0.0) -> float:
         """The bar of a crawl that has text and is not idle; *usual*: the yield rate that it is taken to have at first.
@@ -213,14 +204,14 @@ class Throttle:
         Hosts with foreign pages are held to it at any time.
         """
         kept, downloaded = self._totals
-        return self._thrift * BAR * (kept + usual * _PROMISED_BYTES) / (downloaded + _PROMISED_BYTES)
+        return self._thrift * BAR * (kept + usual * EVIDENCE_BYTES) / (downloaded + EVIDENCE_BYTES)
 
     def _bar(self) -> float:
         """The yield rate from which on a class is asked at every interval."""
         long = self._long.per_second(self._now)
         busy = min(1.0, self._moment.per_second(self._now) / long) if long else 1.0
-        known = min(1.0, self._totals[0] / _ENOUGH_BYTES)
-        return self._full_bar() * known * max(LOWEST, busy**IDLE_POWER)
+        known = min(1.0, self._totals[0] / EVIDENCE_BYTES)
+        return self._full_bar() * known * max(LOWEST, busy**POWER)
 
     def hosts(self) -> list[Host]:
         """The hosts that wait, in the order in which they were due."""
@@ -249,9 +240,6 @@ class Throttle:
 
         One in a call: better ones may be missing for a moment, and all would be let go at once.
         """
-        if now > self._now + _REVIEW_S and self._pages:
-            self._now = now
-            self._estimate()
         for at, waiting in enumerate(self._waiting):
             if waiting and (due := self._front(at)) is not None and due <= now:
                 return heapq.heappop(waiting)[3:]

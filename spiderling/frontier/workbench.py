@@ -18,7 +18,9 @@ import numpy as np
 from spiderling.frontier.hosts import RANKS, Host
 
 NO_ADDRESS = ""  # the address of hosts whose next step needs no connection (dead names, names to be asked again)
-PATIENCE_S = 60.0  # seconds for which unopened hosts let others pass; chosen: hosts of a rank still take turns
+LONG_S = 60.0
+"""Seconds, twelve intervals of a host (chosen).  A host that is due later than this is not waited for: it waits apart,
+and needs neither place nor address.  Unopened hosts let others pass for as long, so that hosts of a rank take turns."""
 LONGEST_UNOPENED_S = 600.0
 """Seconds after which an unopened host that is due is opened though enough are (measured in the simulator: after 300
 twice as many are asked for their files in the first ten minutes, and no bound at all starves poor hosts)."""
@@ -37,7 +39,7 @@ class Workbench:
 
     Order: a host is due when its own time has come and that of its address.  Of the ranks with a host that is due one
     is drawn (strategy.Draw); within it the host that has waited longest is next.  An *unopened* host, of which nothing
-    was asked yet, waits as if it had come PATIENCE_S later: its page is due an interval after the files of its site, or
+    was asked yet, waits as if it had come LONG_S later: its page is due an interval after the files of its site, or
     never.  While enough hosts are opened (``throttle.Opened``) it waits on, up to LONGEST_UNOPENED_S.  Hosts of groups
     that have had more than their share of the requests are passed over while any other host is due.
 
@@ -152,7 +154,7 @@ class Workbench:
         if self._front(others) is None:
             return unopened
         is_in_turn = self._opens_at(groups, rank, unopened) <= now
-        return unopened if is_in_turn and _first_due(unopened) + PATIENCE_S < _first_due(others) else others
+        return unopened if is_in_turn and _first_due(unopened) + LONG_S < _first_due(others) else others
 
     def _opens_at(self, groups: Groups, rank: int, unopened: list[Entry]) -> float:
         """When the first of the *unopened* hosts of *groups* and *rank* that are due may be popped; inf without one.
@@ -334,9 +336,6 @@ class Shares:
         self._prune_above = max(PRUNE_ABOVE, 2 * len(self._paid_at))
 
 
-LONG_S = 60.0
-"""Seconds; a host that is due later than this is not waited for: it waits apart, and needs neither place nor address
-(chosen: twelve intervals of a host)."""
 PREFERRED_TURNS = 4
 """While hosts wait in both lines, every fourth turn goes to one outside the preferred domains (chosen)."""
 _RANKS_IN = [[rank for rank in range(RANKS) if mask >> rank & 1] for mask in range(1 << RANKS)]

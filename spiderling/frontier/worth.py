@@ -31,16 +31,9 @@ if TYPE_CHECKING:
     from spiderling.frontier.hosts import YieldAccount
     from spiderling.frontier.strategy import CrawlView, LinkingPage, NewLinks
 
-_QUALITY = {
-    Reason.KEPT: 1.0,
-    Reason.BOILERPLATE_ONLY: 0.2,  # home pages and hubs lead to the articles
-    Reason.NEEDS_SCRIPT: 0.2,
-    Reason.WRONG_LANGUAGE: -1.0,
-}
-"""Quality of a page, as a cue for its links, by how the page ended (chosen)."""
 _WORST_BADNESS = 40.0  # badness from which on a page counts as the worst (chosen)
 BADNESS_STEP = _WORST_BADNESS / 10
-"""Pages whose badness differs by less than this may count as alike: it moves the quality by .05 (chosen)."""
+"""Pages whose badness differs by less than this may count as alike: it moves the quality by .1 (chosen)."""
 Signal: TypeAlias = Any  # a number, or an array of numbers
 
 
@@ -63,10 +56,11 @@ class Cues:
     said: Signal = 0  # the language by hreflang: 1 a wanted one, -1 another one, 0 not given
 
 
-def page_quality(reason: Reason, relevant: bool, badness: float) -> float:
-    """Quality of a page, -1 (in another language) to 1 (text with usual function words), by how it ended."""
-    quality = _QUALITY.get(reason, 0.2 if relevant else 0.0)
-    return quality - 0.5 * min(badness / _WORST_BADNESS, 1.0) if reason is Reason.KEPT else quality
+def page_quality(reason: Reason, badness: float) -> float:
+    """Quality of a page, by how it ended: -1 in another language, 0 to 1 with text, by its function words; else 0."""
+    if reason is Reason.KEPT:
+        return 1.0 - min(badness / _WORST_BADNESS, 1.0)
+    return -1.0 if reason is Reason.WRONG_LANGUAGE else 0.0
 
 
 ESTIMATORS: dict[str, tuple[Callable[[Cues], Signal], float]] = {
@@ -88,18 +82,15 @@ WEIGHTS = {name: weight for name, (_, weight) in ESTIMATORS.items()}
 USUAL_RATE = 0.03  # yield rate that a crawl is taken to have before it has downloaded anything (chosen)
 _BIAS = math.log(USUAL_RATE / (1 - USUAL_RATE))
 """The log-odds of `USUAL_RATE`, from which the estimators raise or lower a link."""
-_USUAL_BYTES = 1_000_000  # weight of `USUAL_RATE` in the crawl's yield rate, in downloaded bytes (chosen)
-_FRUITFUL_RATE = 0.001  # yield rate from which on a host counts as fruitful, that is, as one that gave text (chosen)
-_FRUITFUL_BYTES = 100_000  # weight of `USUAL_RATE` in the yield rate of fruitful hosts, in downloaded bytes (chosen)
-_YOUNG_BYTES = 108_000
-"""Downloaded bytes after which the own yield rate of a host counts as much as the promised one, and that of a section
-as much as its host's (measured in the simulator): four pages of usual size."""
+EVIDENCE_BYTES = 200_000
+"""Downloaded bytes, of a crawl, a host or a section, whose yield rate counts as much as what was expected of it
+(measured in the simulator): some eight pages."""
+_LEAST_RATE = 1e-6  # a yield rate that counts as none, where a logarithm is taken (chosen)
 _SECTIONS = 50_000  # sections that are remembered (chosen); the one that came first is forgotten first
-_SCALE = 3.0
-"""The logarithm of the ratio of two rates that stands for certainty, 1 or -1: twenty times as much (chosen)."""
-_BEST = math.log(6.0)
-"""The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
+_CERTAIN = 3.0  # log-odds, or logarithm of the ratio of two rates, that counts as certainty, 1 or -1 (chosen)
 _STEP = math.log(STEP)
+_BEST = 3 * _STEP
+"""The logarithm of (the least yield rate that a link of rank 1 promises / that of fruitful hosts) (chosen)."""
 _MIN = np.array([math.exp(_STEP * (rank - 1) - _BEST) for rank in range(1, LAST_RANK)])
 """For each rank from 1 on: the yield rate of fruitful hosts / the lowest that is expected of a link of that rank."""
 _SECTION = Struct("=3d")  # a section: ``section`` of Cues, kept and downloaded bytes
@@ -158,13 +149,13 @@ class Worth:
     def usual(self) -> float:
         """The yield rate of the crawl so far."""
         totals = self._crawl.totals
-        kept = totals["kept_bytes"] + USUAL_RATE * _USUAL_BYTES
-        return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + _USUAL_BYTES)))
+        kept = totals["kept_bytes"] + USUAL_RATE * EVIDENCE_BYTES
+        return max(1e-4, min(0.5, kept / (totals["downloaded_bytes"] + EVIDENCE_BYTES)))
 
     def _note_fruitful(self) -> None:
         """Compute what all ranks are compared with, which changes with the notes of fruitful hosts only."""
         kept, downloaded = self._fruitful
-        given = (kept + USUAL_RATE * _FRUITFUL_BYTES) / (downloaded + _FRUITFUL_BYTES)
+        given = (kept + USUAL_RATE * EVIDENCE_BYTES) / (downloaded + EVIDENCE_BYTES)
         self.fruitful = max(1e-4, min(0.5, given))
         """The yield rate so far of the hosts that gave text; ranks compare with it.
 
@@ -172,14 +163,11 @@ class Worth:
         """
 
     def host_rank(self, host_id: int, account: YieldAccount, head: int) -> int:
-        """The rank of a host by what it gave and by what its next link, of the rank *head*, promises.
-
-        These are a geometric mean: what it gave, with the promise as _YOUNG_BYTES more, weighs 3/4; the promise 1/4.
-        """
+        """The rank of a host by what it gave, with what its next link, of the rank *head*, promises as evidence."""
         fruitful = self.fruitful
-        promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _SCALE * self._of_language(host_id))
-        given = (account.kept_bytes + _YOUNG_BYTES * promised) / (account.downloaded_bytes + _YOUNG_BYTES)
-        beside = math.log(max(given**0.75 * promised**0.25, 1e-6) / fruitful)
+        promised = fruitful * math.exp(_BEST - _STEP * (head - 1.5) + _CERTAIN * self._of_language(host_id))
+        given = (account.kept_bytes + EVIDENCE_BYTES * promised) / (account.downloaded_bytes + EVIDENCE_BYTES)
+        beside = math.log(max(given, _LEAST_RATE) / fruitful)
         return max(1, min(LAST_RANK, 1 + math.ceil((_BEST - beside) / _STEP)))
 
     # -- links
@@ -193,7 +181,7 @@ class Worth:
             if host_id not in hosts:
                 worth, trust = self._of_host(host_id, usual)
                 hosts[host_id] = host_id == page.host.id, worth, trust, self._of_language(host_id)
-        cues = Cues(quality=page_quality(page.reason, page.is_relevant, page.badness))
+        cues = Cues(quality=page_quality(page.reason, page.badness))
         cues.same_host, cues.host, cues.trust, cues.language = np.array([hosts[host_id] for host_id, _ in keys]).T
         told = b"".join([self._sections.get(host_id << 32 | section, _NOTHING) for host_id, section in keys])
         cues.section = np.frombuffer(told).reshape(-1, 3)[:, 0]
@@ -210,8 +198,8 @@ class Worth:
         if account is None:
             rank = self._crawl.rank_of_host(host_id) if host_id else 5
             return (5 - max(rank, 1)) / 4, 0.5 if host_id else 0.0
-        weight = account.downloaded_bytes + _YOUNG_BYTES
-        given = (account.kept_bytes + _YOUNG_BYTES * usual) / weight
+        weight = account.downloaded_bytes + EVIDENCE_BYTES
+        given = (account.kept_bytes + EVIDENCE_BYTES * usual) / weight
         return _compare(given, usual), account.downloaded_bytes / weight
 
     def _of_language(self, host_id: int) -> float:
@@ -228,7 +216,7 @@ class Worth:
     def learn(self, page: LinkingPage, path: str, body_bytes: int, kept_bytes: int) -> None:
         """Learn from what the page at *path* gave."""
         host = page.host
-        rate = max(host.account.rate, _FRUITFUL_RATE)
+        rate = max(host.account.rate, _LEAST_RATE)
         is_wanted = True if page.is_relevant else False if _is_foreign(page) else None
         line = path.encode("utf-8", "surrogatepass")
         words = [] if is_wanted is None else [*words_of_name(name_of("http://" + host.name)), *words_of_path(line)]
@@ -241,10 +229,10 @@ class Worth:
         key = note.host_id << 32 | note.section
         _, kept, downloaded = _SECTION.unpack(self._sections.get(key, _NOTHING))
         given = kept + note.kept_bytes, downloaded + note.body_bytes
-        if note.rate > _FRUITFUL_RATE:
+        if note.rate > _LEAST_RATE:
             self._fruitful = [self._fruitful[0] + note.kept_bytes, self._fruitful[1] + note.body_bytes]
             self._note_fruitful()
-        expected = (given[0] + _YOUNG_BYTES * note.rate) / (given[1] + _YOUNG_BYTES)
+        expected = (given[0] + EVIDENCE_BYTES * note.rate) / (given[1] + EVIDENCE_BYTES)
         self._sections[key] = _SECTION.pack(_compare(expected, note.rate), *given)
         if len(self._sections) > _SECTIONS:
             del self._sections[next(iter(self._sections))]
@@ -304,7 +292,7 @@ def _is_foreign(page: LinkingPage) -> bool:
 
 def _compare(rate: float, usual: float) -> float:
     """How *rate* compares with *usual*, from -1 (a twentieth of it or less) to 1 (twenty times or more)."""
-    return max(-1.0, min(1.0, math.log(max(rate, 1e-6) / usual) / _SCALE))
+    return max(-1.0, min(1.0, math.log(max(rate, _LEAST_RATE) / usual) / _CERTAIN))
 
 
 _MAX_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
@@ -364,7 +352,6 @@ class HostLanguages:
 
 
 _PRIOR = 8  # weight of a word that is known at the start, in pages (chosen)
-_SURE = 3.0  # log-odds that count as certainty, 1 or -1 (chosen)
 
 
 class UrlWords:
@@ -428,5 +415,5 @@ class UrlWords:
         found = self._columns.take(words)
         sums = np.add.reduce(found[:, :OF_NAME], 1) * doubts + np.add.reduce(found[:, OF_NAME:], 1)
         odds = sums.real + math.log(self._pages[1] / self._pages[0]) * sums.imag
-        guesses: NDArray[np.float64] = np.minimum(np.maximum(odds / _SURE, -1.0), 1.0)
+        guesses: NDArray[np.float64] = np.minimum(np.maximum(odds / _CERTAIN, -1.0), 1.0)
         return guesses

@@ -125,8 +125,8 @@ def test_foreign_hosts_wait_before_the_crawl_has_text_and_while_it_idles() -> No
     hosts = Hosts((1, FRUITFUL), (6, FOREIGN), (7, EMPTY))
     for number in (1, 2):
         hosts.gave(number, int(30_000 * 0.1 * BAR / 2))
-    for second in range(8_600):
-        hosts.gave(0, 3_000 if second < 8_000 or second % 5 == 0 else 0, 1, now=float(second))
+    for second in range(0, 87_000, 10):
+        hosts.gave(0, 3_000 if second < 86_400 or second % 50 == 0 else 0, 1, now=float(second))
     assert [hosts.waits(number) > INTERVAL_S for number in range(3)] == [False, True, False]
 
 
@@ -141,10 +141,10 @@ def test_hosts_go_further_behind_with_their_second_foreign_page() -> None:
 def test_an_unread_host_is_worth_what_such_hosts_gave_over_their_whole_life() -> None:
     hosts = Hosts((1, FRUITFUL), *[(6, UNREAD)] * 40)
     hosts.gave(0, 3_000)
-    assert 0.0 < hosts.waits(40) < 2 * INTERVAL_S, "none was tried"
+    untried = hosts.waits(40)
     for number in range(1, 21):
         hosts.gave(number, 0, 1)
-    assert hosts.waits(40) > 10 * INTERVAL_S
+    assert hosts.waits(40) > 10 * untried > 0.0
     for number in range(1, 21):
         hosts.hosts[number].account.pages = hosts.hosts[number].documents = 1
         hosts.throttle.count(hosts.hosts[number], 2)
@@ -156,11 +156,11 @@ def test_the_bar_falls_with_the_text_a_second_and_not_below_a_fifth() -> None:
     hosts = Hosts((1, FRUITFUL), (7, FRUITFUL), (9, FRUITFUL))
     hosts.gave(2, 0, 1_000)
     hosts.gave(1, int(30_000 * 0.1 * BAR / 2))
-    for second in range(8_000):
+    for second in range(0, 86_400, 10):
         hosts.gave(0, 3_000, 1, now=float(second))
     busy = hosts.waits(1)
-    for second in range(8_000, 8_600):
-        hosts.gave(0, 3_000 if second % 5 == 0 else 0, 1, now=float(second))
+    for second in range(86_400, 87_000, 10):
+        hosts.gave(0, 3_000 if second % 50 == 0 else 0, 1, now=float(second))
     assert hosts.waits(1) == 0.0 < busy
     assert hosts.waits(2) > 1_000.0, "known to be worthless"
 

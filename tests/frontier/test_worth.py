@@ -52,10 +52,10 @@ def test_estimators_keep_their_range_and_say_nothing_of_what_they_do_not_know(na
         assert ESTIMATORS[name][0](Cues(block=cues.block)) == 0
 
 
-@given(st.sampled_from(list(Reason)), st.booleans(), st.floats(0, 1e6))
-def test_page_quality_keeps_its_range(reason: Reason, relevant: bool, badness: float) -> None:
-    assert -1 <= page_quality(reason, relevant, badness) <= page_quality(Reason.KEPT, True, 0) == 1
-    assert page_quality(WRONG, False, badness) < page_quality(Reason.BOILERPLATE_ONLY, False, badness)
+@given(st.sampled_from(list(Reason)), st.floats(0, 1e6))
+def test_page_quality_keeps_its_range(reason: Reason, badness: float) -> None:
+    assert -1 <= page_quality(reason, badness) <= page_quality(Reason.KEPT, 0) == 1
+    assert page_quality(WRONG, badness) < page_quality(Reason.BOILERPLATE_ONLY, badness)
 
 
 def strategy_of(frontier: Frontier) -> Spiderling:

@@ -102,7 +102,8 @@ def test_host_rank_follows_its_record_and_a_young_host_has_the_promise_of_its_li
     rich, poor = (frontier.hosts.by_id(number).account for number in (1, 2))
     assert [rank(9, YieldAccount(), head) for head in range(1, 10)] == list(range(1, 10))
     assert rank(1, rich, 5) < rank(9, YieldAccount(), 5) < rank(2, poor, 5)
-    assert rank(1, rich, 2) < rank(1, rich, 8), "what it has left to give counts too"
+    young = YieldAccount(1, 30_000, 900)
+    assert rank(1, young, 2) < rank(1, young, 8), "what its links promise counts while little is known of it"
 
 
 def test_a_weight_changes_the_rank_of_a_link(frontier: Frontier) -> None:

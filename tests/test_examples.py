@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,21 @@ def test_datatrove_has_the_text_of_the_library(tmp_path):
 
     LocalPipelineExecutor([given, SpiderlingExtractor("en"), take], logging_dir=str(tmp_path / "logs")).run()
     assert taken == [found[0].text]
+
+
+@pytest.mark.slow
+@needs("datatrove")
+def test_datatrove_keeps_one_of_two_documents_that_are_similar_as_a_whole(tmp_path, monkeypatch):
+    for module in ("orjson", "regex", "tokenizers"):  # what its MinHash imports
+        pytest.importorskip(module)
+    from examples import datatrove_minhash
+
+    texts = [" ".join(f"{letter}{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]}" for n in range(100)) for letter in "xyz"]
+    texts.append(texts[1].replace(" yak ", " other "))
+    source = tmp_path / "c.prevert"
+    source.write_text("".join(render({"id": f"{n}"}, [(text, "")]) for n, text in enumerate(texts)), "utf-8")
+    monkeypatch.setattr("sys.argv", ["", str(source), "-o", str(tmp_path / "once"), "--tasks", "2"])
+    datatrove_minhash.main()
+    written = (tmp_path / "once/documents").glob("*.jsonl.gz")
+    kept = [json.loads(line) for path in written for line in gzip.decompress(path.read_bytes()).splitlines()]
+    assert sorted(document["id"] for document in kept) == ["0", "1", "2"]

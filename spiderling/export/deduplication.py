@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
@@ -41,6 +41,7 @@ MIN_MEMORY_BYTES = 1_000_000_000  # least memory of a run; chosen
 _OWN_BYTES = 400_000_000  # memory of Python, its libraries and the documents in work; chosen
 BYTES_PER_ROW = 100  # memory for each shingle that is sorted at once; measured: 47 in step 1, 90 in step 2
 BYTES_PER_UNIT = 24  # memory for each unit of a part: its numbers, and those that its threshold is compared with
+BATCH_DOCUMENTS = 64  # documents whose shingles are made at once, in half the time; chosen
 BUCKETS = 1 << 16  # values of a hash's first bits, of which a range has several; chosen: each is sorted at once
 _BUCKET_SHIFT = np.uint64(48)
 _MAX_UNITS = 1 << 32  # units of a part, which are numbers of 32 bits
@@ -252,11 +253,15 @@ def _chunks(documents: Iterable[StoredDocument], rule: Rule, most: int) -> Itera
     hashes = [np.zeros(0, np.uint64)]
     sizes = [np.zeros(0, np.int64)]
     number = 0
-    for stored in documents:
-        found = shingles(parse_document(stored).paragraphs, rule.window)
+    texts = (parse_document(stored).paragraphs for stored in documents)
+    while batch := list(islice(texts, BATCH_DOCUMENTS)):
+        found = shingles([*chain.from_iterable(batch)], rule.window)
         counts = found.counts.astype(np.int64)
+        if rule.unit == "document":
+            owners = np.repeat(np.arange(len(batch)), [len(paragraphs) for paragraphs in batch])
+            counts = np.bincount(owners, counts, len(batch)).astype(np.int64)
         hashes.append(found.hashes)
-        sizes.append(counts if rule.unit == "paragraph" else counts.sum(keepdims=True))
+        sizes.append(counts)
         number += len(found.hashes)
         if number >= most:
             yield np.concatenate(hashes), np.concatenate(sizes)

@@ -118,6 +118,7 @@ RULES = st.builds(
 )
 def test_any_corpus_cut_anyhow_is_decided_by_the_plain_rule(tmp_path_factory, monkeypatch, texts, rule, parts, ranges):
     monkeypatch.setattr(deduplication, "BYTES_PER_ROW", GB // 10)
+    monkeypatch.setattr(deduplication, "BATCH_DOCUMENTS", 2)
     found = decided(texts, tmp_path_factory.mktemp("d"), rule, parts, ranges)
     assert found == onion(texts, rule.window, rule.threshold, rule.unit)
 

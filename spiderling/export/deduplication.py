@@ -109,6 +109,7 @@ class Deduplication:
             raise BadInput(f"a threshold of {rule.threshold} makes no sense; take a share from 0 to below 1, as 0.5.")
         self._rule = rule
         self._work = work / f"{rule.unit}-{rule.window}"  # what both are decides which files fit to each other
+        self._documents = 0  # number of those that this process has collected
         self._rows = (memory_bytes - _OWN_BYTES) // BYTES_PER_ROW
         self._units = min(_MAX_UNITS, (memory_bytes - _OWN_BYTES) // BYTES_PER_UNIT)
         with saving(work):
@@ -125,7 +126,8 @@ class Deduplication:
         first = 0  # number of the next unit
         texts = with_progress(corpus.stored(), "documents read", corpus.documents)
         with saving(self._work), _whole(path) as file, _whole(_units_of(path)) as units:
-            for hashes, sizes in _chunks(texts, self._rule, self._rows):
+            for documents, hashes, sizes in _chunks(texts, self._rule, self._rows):
+                self._documents += documents
                 rows, seen = _first_rows(hashes, sizes)
                 rows["unit"] += np.uint32(first)
                 _append(file, rows["hash"] >> _BUCKET_SHIFT, BUCKETS, rows)
@@ -174,7 +176,7 @@ class Deduplication:
         made_by = {"dedup": self._rule._asdict() | totals._asdict()}
 
         def left() -> Iterator[StoredDocument]:
-            texts = with_progress(corpus.stored(), "documents written", corpus.documents)
+            texts = with_progress(corpus.stored(), "documents written", self._documents or corpus.documents)
             number = yield from without_duplicates(texts, duplicates, self._rule)
             made_by["dedup"]["documents"] = number
 
@@ -248,11 +250,11 @@ def _without(document: CorpusDocument, flags: list[bool], mark: bool) -> StoredD
     return StoredDocument(attributes, text)
 
 
-def _chunks(documents: Iterable[StoredDocument], rule: Rule, most: int) -> Iterator[tuple[Hashes, Counts]]:
-    """Chunks of documents of some *most* shingles: (shingles, number of shingles of each unit)."""
+def _chunks(documents: Iterable[StoredDocument], rule: Rule, most: int) -> Iterator[tuple[int, Hashes, Counts]]:
+    """Chunks of documents of some *most* shingles: (documents, shingles, number of shingles of each unit)."""
     hashes = [np.zeros(0, np.uint64)]
     sizes = [np.zeros(0, np.int64)]
-    number = 0
+    number = read = 0
     texts = (parse_document(stored).paragraphs for stored in documents)
     while batch := list(islice(texts, BATCH_DOCUMENTS)):
         found = shingles([*chain.from_iterable(batch)], rule.window)
@@ -263,11 +265,12 @@ def _chunks(documents: Iterable[StoredDocument], rule: Rule, most: int) -> Itera
         hashes.append(found.hashes)
         sizes.append(counts)
         number += len(found.hashes)
+        read += len(batch)
         if number >= most:
-            yield np.concatenate(hashes), np.concatenate(sizes)
+            yield read, np.concatenate(hashes), np.concatenate(sizes)
             del hashes[1:], sizes[1:]
-            number = 0
-    yield np.concatenate(hashes), np.concatenate(sizes)
+            number = read = 0
+    yield read, np.concatenate(hashes), np.concatenate(sizes)
 
 
 def _first_rows(hashes: Hashes, sizes: Counts) -> tuple[NDArray[Any], Counts]:

@@ -1,10 +1,11 @@
 """Crawls of shards: whether faults lose anything or do it twice, and what shards cost.
 
-    python -m benchmarks.cluster [--quick] [--only faults|costs|crawls] [--faults 150] [--seed 1] [--log FILE]
+    python -m benchmarks.cluster [--quick] [--only faults|costs|idle|crawls] [--faults 150] [--seed 1] [--log FILE]
 
 Faults: campaigns of cluster_faults.py, each drawn from its own seed, until there were so many faults.  --log keeps each
 campaign's outcome as a line of JSON; a campaign whose seed stands there is not run again.  Costs: those of a link
-between shards and of a reserved start.  Crawls: CPU a page as one process, one shard, two shards.
+between shards and of a reserved start.  Idle: what shards that have nothing to do cost Redis.  Crawls: CPU a page as
+one process, one shard, two shards.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import uvloop
@@ -38,13 +40,16 @@ from benchmarks.common import METER, ROOT, result, served, table
 from benchmarks.frontier import Web
 from benchmarks.webs import LinkedWeb
 from spiderling.base.link_batch import Link, LinkBatch, gathered
+from spiderling.base.machine import raise_descriptor_limit
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of
+from spiderling.cluster.claims import ShardMap
 from spiderling.cluster.content import Seal
 from spiderling.cluster.exchange import ShardExchange
+from spiderling.cluster.heartbeat import CrawlTotals, Termination
 from spiderling.cluster.launcher import with_parent
-from spiderling.cluster.redis_transport import RedisTransport, Script, connect
-from spiderling.cluster.shard import ROUND_S
+from spiderling.cluster.redis_transport import RedisTransport, Script, StrangeValues, connect
+from spiderling.cluster.shard import ROUND_S, Shard, pace
 from spiderling.cluster.slots import BEGIN, RESERVE, Reservations
 from spiderling.frontier.hosts import SEED_RANK
 from spiderling.frontier.intervals import SlotRequest
@@ -61,6 +66,8 @@ STAGES = ("split", "gather and pack", "outbox", "send", "take")
 SLOTS = (1, 5, 15, 30, 100)
 """Starts reserved in one call."""
 _CALLS = 400
+IDLE = (16, 100, 256, 1000)
+"""Shards that have nothing to do."""
 
 
 _KINDS = (
@@ -168,10 +175,11 @@ async def _exchanged(
         for turn in range(round(1 / ROUND_S)):
             for shard, office in zip(shards, offices, strict=True):
                 with clocked.stage("send"):
-                    asked = shard.ask(now + turn * ROUND_S)
-                    answer = await office.exchange(asked)
-                    messages = shard.take_answer(answer)
-                sent_bytes += sum(len(data) for added in asked.messages.values() for _, data in added)
+                    outgoing = shard.outgoing(now + turn * ROUND_S)
+                    inbox, full = await office.exchange(outgoing)
+                    shard.refused(full)
+                    messages = shard.take(inbox, now + turn * ROUND_S)
+                sent_bytes += sum(map(len, outgoing.values()))
                 with clocked.stage("take"):
                     for message in messages:
                         shard.deliver(message, frontier, now)  # type: ignore[arg-type]
@@ -200,6 +208,67 @@ def cpu_of(server: RedisServer) -> float:
     """Processor seconds of a Redis, by itself."""
     told = dict(line.split(":", 1) for line in server.command("INFO", "cpu").decode().split("\r\n") if ":" in line)
     return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+
+
+def idle_cores(shards: int, seconds: int) -> float:
+    """Cores of Redis that *shards* take which have nothing to do, over *seconds* of virtual time."""
+    raise_descriptor_limit()
+    server = RedisServer()
+    try:
+        return uvloop.run(_idled(server, shards, seconds))
+    finally:
+        server.close()
+
+
+async def _idled(server: RedisServer, shards: int, seconds: int) -> float:
+    """Each has its own connections; they share what they know of each other, which is the same of all."""
+    seal = Seal(bytes(16), b"k" * 32)
+    crawl = _unused_crawl()
+    map_ = ShardMap(shards, "cs", "near", bytes(16).hex())
+    one = ShardExchange(0, shards, seal, SqliteStore())
+    for peer in one._peers.values():
+        peer.is_heard = True
+    offices = [RedisTransport(server.url, bytes(16), me) for me in range(shards)]
+    beating = [_beating(server, seal, map_, one, crawl, me) for me in range(shards)]
+    for each in beating:
+        await each._beat(0.0)
+    before = cpu_of(server)
+    beats = round(seconds / pace(shards))
+    for now in range(beats):
+        for _ in range(round(1 / ROUND_S)):
+            for office in offices:
+                outgoing = one.outgoing(now)
+                assert not outgoing, "nothing is said"
+                await office.exchange(outgoing)
+        for each in beating:
+            await each._beat(now)
+    spent = cpu_of(server) - before
+    for office, each in zip(offices, beating, strict=True):
+        await office.close()
+        await each._redis.aclose()
+    return spent / beats / pace(shards)
+
+
+def _unused_crawl() -> Any:
+    """What a shard's beat uses of its crawl."""
+    ledger = SimpleNamespace(totals=Counter({"words": 123_456_789, "documents": 123_456, "pages": 654_321}))
+    frontier = SimpleNamespace(is_finished=True, ledger=ledger)
+    return SimpleNamespace(frontier=frontier, others_work=True, checkpoint=SimpleNamespace(set_meta=lambda *_: None))
+
+
+def _beating(server: RedisServer, seal: Seal, map_: ShardMap, exchange: ShardExchange, crawl: Any, me: int) -> Shard:
+    """A shard with what its beats need, and no more; all have its directory's place."""
+    shard = Shard.__new__(Shard)
+    shard.number = me
+    claim = SimpleNamespace(token=b"%032d" % me, map=map_, map_key="spiderling:cs:cs:map")
+    values = {"exchange": exchange, "claim": claim, "crawl": crawl, "seal": seal, "redis": connect(server.url)}
+    values |= {"shards": range(exchange.shards), "beats": 0, "living": {}, "lost": {}, "counted": Counter()}
+    values |= {"places": {me: f"machine{me}:/scratch/crawls/cs"}, "kept_at": 0.0}
+    values |= {"totals": CrawlTotals(me, crawl.frontier.ledger.totals, {})}
+    values |= {"termination": Termination(exchange.shards), "strange": StrangeValues(server.url)}
+    for name, value in values.items():
+        setattr(shard, f"_{name}", value)
+    return shard
 
 
 def slot_costs() -> dict[int, tuple[float, float]]:
@@ -416,7 +485,7 @@ _SUMS = ("requests", "lost", "twice", "imbalance", "ip_violations", "host_violat
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="end within some minutes")
-    parser.add_argument("--only", choices=("faults", "costs", "crawls"))
+    parser.add_argument("--only", choices=("faults", "costs", "idle", "crawls"))
     parser.add_argument("--faults", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1, help="of the first campaign")
     parser.add_argument("--hosts", type=int, default=48)
@@ -428,6 +497,10 @@ def main() -> None:
         values |= faults(options)
     if options.only in (None, "costs"):
         values |= costs(options.quick)
+    if options.only in (None, "idle"):
+        found = [(shards, idle_cores(shards, 4 if options.quick else 16)) for shards in IDLE]
+        table(("idle shards", "cores of Redis"), found)
+        values["idle_1000"] = round(found[-1][1], 3)
     if options.only in (None, "crawls"):
         values |= crawls(options.quick)
     result(**values)

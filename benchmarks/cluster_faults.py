@@ -175,6 +175,7 @@ SOON = {
     "cluster.claims.POLL_S": 0.6,
     "cluster.heartbeat.WAIT_MISSING_S": 5.0,
     "cluster.exchange.MAX_AGE_S": 0.3,
+    "cluster.exchange.RESEND_S": 1.0,
     "cluster.shard.ROUND_S": 0.1,
     "cluster.redis_transport.TIMEOUT_S": 1.0,
     "cluster.shard.BEAT_S": 0.2,

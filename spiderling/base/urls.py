@@ -227,7 +227,7 @@ def domain_mark(name: str) -> int:
     return xxhash.xxh3_64_intdigest(registrable_domain(name).encode()) & 0xFFFF or 1
 
 
-MAX_SHARDS = 1024  # chosen: far more than a crawl can use; a shard's number fits two bytes
+MAX_SHARDS = 1024  # chosen: one Redis has no time for more that work (docs/shards.md); a number fits two bytes
 
 
 @lru_cache(maxsize=1 << 17)

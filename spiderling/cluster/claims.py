@@ -242,8 +242,7 @@ class Claim:
         self.map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
         self.map = self._agree(ShardMap(shards, codes, self._options.dedup), kept_maps)
         self.seal = seal = self._seal_of(self.map)
-        leases = {seal.key("lease", shard): "string" for shard in range(shards)}
-        self._mend(key_types(seal, self.map_key, 0, 1) | leases)
+        self._mend(key_types(seal, self.map_key, shards))
         for place in here.values():
             for number, (where, counts) in (_meta(place, RECORDS_KEY) or {}).items():
                 shard = int(number)
@@ -257,7 +256,8 @@ class Claim:
         self.shard = self._wait_for_lease(here)
         self.directory = places[self.shard]
         self.places[self.shard] = self._place
-        self._redis.delete(seal.key("over"))
+        formerly = [seal.key(self.shard, *other) for other in ((), *[(shard,) for shard in range(shards)])]
+        self._redis.delete(seal.key("over"), *formerly)  # the latter: copies of messages, as version 1.0 kept them
 
     def _agree(self, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""

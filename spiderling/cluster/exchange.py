@@ -1,16 +1,17 @@
 """One shard's side of the protocol by which the shards of a crawl exchange links: each is taken exactly once.
 
-The caller asks the transport for one `Round` after the other, hands its answer to ``take_answer``, and each message of
-it to ``deliver``, with as much time between two as it likes.  Links go as messages, from the sender's outbox to the
-receiver's inbox.  Site files go beside them, in what shards publish of themselves (heartbeat.py).
+Each shard has an inbox, into which all others write.  The caller puts there what ``outgoing`` says, hands what its own
+one held to ``take``, and each message of it to ``deliver``, with as much time between two as it likes.  Links go as
+messages, from the sender's outbox to the receiver's inbox.  Site files go beside them, in what shards publish of
+themselves (heartbeat.py).
 """
 
 from __future__ import annotations
 
 import base64
 import struct
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -28,30 +29,11 @@ from spiderling.frontier.strategy import LinkingPage
 
 
 class Message(NamedTuple):
-    """A message as it was found in a stream."""
+    """A message as it was found in the inbox."""
 
     sender: int
     number: int
     data: bytes
-
-
-class Round(NamedTuple):
-    """What a shard asks of the transport."""
-
-    receipt: bytes
-    messages: dict[int, list[tuple[int, bytes]]]  # by the shard that they are for: numbers and data of what is added
-    acknowledged: dict[int, int]  # for each of these, number up to which its messages are taken out
-    taken: dict[int, int]  # for each other shard, number of the last message that is known of it
-    emptied: frozenset[tuple[int, int]] = frozenset()
-    """Sender and receiver of each stream that may hold anything else, and is emptied before."""
-
-
-class Answer(NamedTuple):
-    """What a shard gets."""
-
-    receipts: dict[int, bytes]  # by the shard that gave it; those that there are
-    lengths: dict[int, int]  # receiver -> number of entries in the stream to it; -1: an entry could not be added
-    messages: list[Message]
 
 
 class TransportError(Exception):
@@ -62,9 +44,24 @@ FULL_LINKS = 400
 """Links at which a message is sent.  With 200, each costs a tenth more processor time and bytes (cluster.py)."""
 FULL_BYTES = 1 << 20  # bytes, before compression, at which a message is sent; chosen
 MAX_AGE_S = 5.0  # seconds after which a message is sent as it is; chosen: a host is not asked more often
-WINDOW_MESSAGES = 64  # messages that wait in the transport, at most; chosen
-WINDOW_BYTES = 1 << 20
-"""Bytes that wait in the transport, but for a single longer message (chosen: 16 shards fill 240 MB at worst)."""
+WINDOW_MESSAGES = 64  # messages to one shard that it has not acknowledged, at most; chosen
+PART_BYTES = 1 << 20  # bytes of messages that go to one shard in a round, but for a single longer one; chosen
+RESEND_S = 5.0
+"""Seconds without progress after which a shard is asked how far it has come.  Chosen: it commits each second."""
+LONGEST_RESEND_S = 60.0  # the same for one that does not answer; chosen: it costs 70 bytes
+_ENTRY = struct.Struct("!HI")  # of an entry in an inbox: its sender, and the bytes that follow
+MARKS = struct.Struct("!6Q")
+
+
+class Marks(NamedTuple):
+    """What each entry says to the shard that it is for."""
+
+    number: int  # of the message that follows; 0: none does
+    taken: int  # number of the last message that its sender has taken from that shard
+    durable: int  # the same of what is committed: the receipt
+    acknowledged: int  # number up to which that shard has committed the sender's messages, which forgets them
+    asks: int  # number of a question, which marks answer; 0: it asks nothing
+    answers: int  # number of the question that it answers; 0: none
 
 
 class Peer:
@@ -74,9 +71,9 @@ class Peer:
     durable together with their page, and yet messages are large.  After a kill the message that was growing is sent as
     it is.
 
-    The stream to the other shard is written by this shard alone.  It holds the messages after the acknowledged one, up
-    to the end of the window.  So its length tells whether anything was lost: then it is made again.  Nothing is ever
-    sent because time has passed, so a shard that is away has no more than the window waiting in the transport.
+    Messages go to the other shard only while `is_heard`: at first, and when nothing was acknowledged for a while, it is
+    asked how far it has come, and they go on from there.  So one that is away is sent questions alone, ever more
+    seldom.
     """
 
     def __init__(self, row: PeerRow, first: int | None = None) -> None:
@@ -92,14 +89,19 @@ class Peer:
         self._growing: list[bytes] = []  # sections of the newest message, if it grows
         self._links = 0  # in them
         self._since = 0.0  # when it was begun
-        self._sizes: deque[int] = deque()  # bytes of each message in the stream, from the first not acknowledged on
-        self.is_doubtful = True  # whether the stream to it may hold anything else
+
+        self.sent = self.acknowledged  # number up to which messages are under way
+        self.most = row.sent  # the highest number that can ever have been sent
+        self.is_heard = False  # whether it has answered the last question
+        self._question = 0
+        self._asks_at = 0.0  # when it is asked, or asked again
+        self._patience_s = RESEND_S
 
         self.taken = row.received  # number of the last message that was taken
         self.drained = row.received  # the same when the batch in work was drained
         self.durable = row.received  # the same of what the store has
-        self.receipt = b""  # the last one that was read
-        self.is_spoilt = False  # whether the stream from it holds another message than the next
+        self._told = row.received  # the same of what the other shard was told
+        self._asked = 0  # the question that it waits to be answered
 
     def is_due(self, now: float) -> bool:
         """Whether the newest message is full or old, and so must grow no more."""
@@ -139,32 +141,51 @@ class Peer:
         self._durable = self._whole
         self.durable = self.drained
 
-    def to_add(self, store: SqliteStore) -> list[OutboxRow]:
-        """The next messages for the stream, as far as the window has room."""
-        if self.is_doubtful:
-            self._sizes.clear()
-        self.is_doubtful = False
-        last = self.acknowledged + len(self._sizes)
-        free = WINDOW_MESSAGES - len(self._sizes)
-        free_bytes = WINDOW_BYTES - sum(self._sizes)
-        if last >= self._durable or free <= 0:
+    def to_send(self, store: SqliteStore, question: int, now: float) -> list[tuple[Marks, bytes]]:
+        """The entries for its inbox: messages, or marks alone; *question*: the number of the next one."""
+        if self.sent > self.acknowledged and now >= self._asks_at:
+            self.is_heard = False
+        asks = 0
+        if not self.is_heard and now >= self._asks_at:
+            asks = self._question = question
+            self._asks_at = now + self._patience_s
+            self._patience_s = min(2 * self._patience_s, LONGEST_RESEND_S)
+        messages = [(row.number, row.message) for row in self._next(store, now)]
+        if not messages and (asks or self._asked or self._told != self.durable):
+            messages = [(0, b"")]
+        marks = self.taken, self.durable, self.acknowledged, asks, self._asked
+        if messages:
+            self._told = self.durable
+            self._asked = 0
+        return [(Marks(number, *marks), message) for number, message in messages]
+
+    def _next(self, store: SqliteStore, now: float) -> list[OutboxRow]:
+        """The next messages, as far as the window has room."""
+        last = min(self._durable, self.acknowledged + WINDOW_MESSAGES)
+        if not self.is_heard or self.sent >= last:
             return []
-        rows = store.messages(self.shard, last, free_bytes)
-        if self._sizes and len(rows[0].message) > free_bytes:  # there is one at least
-            return []
-        rows = [row for row in rows[:free] if row.number <= self._durable]
-        self._sizes += [len(row.message) for row in rows]
+        rows = [row for row in store.messages(self.shard, self.sent, PART_BYTES) if row.number <= last]
+        if self.sent == self.acknowledged:
+            self._asks_at = now + RESEND_S
+        self.sent = rows[-1].number
+        self.most = max(self.most, self.sent)
         return rows
 
-    def note_length(self, length: int) -> None:
-        """After what ``to_add`` returned last was added, the stream has *length* entries."""
-        self.is_doubtful = length != len(self._sizes)
+    def note(self, marks: Marks, now: float) -> None:
+        """Take what the other shard says."""
+        is_answer = not self.is_heard and marks.answers == self._question != 0
+        if marks.durable > self.acknowledged or is_answer:
+            self._patience_s = RESEND_S
+            self._asks_at = now + RESEND_S
+        self.acknowledged = max(self.acknowledged, marks.durable)
+        self.sent = max(self.acknowledged, marks.taken if is_answer else self.sent)
+        self.is_heard |= is_answer
+        self._asked = marks.asks or self._asked
 
-    def acknowledge(self, number: int) -> None:
-        """The other shard has committed what it took from the messages up to *number*."""
-        for _ in range(min(number - self.acknowledged, len(self._sizes))):
-            self._sizes.popleft()
-        self.acknowledged = max(self.acknowledged, number)
+    def refuse(self) -> None:
+        """What ``to_send`` returned last is not in its inbox: ask it again in the next round."""
+        self.is_heard = False
+        self._asks_at = 0.0
 
 
 class _Asked(NamedTuple):
@@ -271,8 +292,6 @@ class SiteFiles:
 
 SENT_BARE = "requests sent without callback"
 _BARE = bytes(16)  # a payload that no process knows (engine/requests.py)
-_MARK = struct.Struct("!QQ")
-"""Of one other shard: numbers of the last message from it, and of the last forgotten message to it."""
 
 
 class ShardExchange:
@@ -283,25 +302,26 @@ class ShardExchange:
     1. *The sender's checkpoint.*  Links that a page has to hosts of another shard become durable in the transaction
        that records the page: as a section of the newest message in the outbox to that shard.  Messages have the
        numbers 1, 2, 3 ...; when one is full or old, it grows no more.
-    2. *The sender's round.*  Copies of messages that grow no more go into the transport's stream for the receiver,
-       which the sender alone writes.  The transport may lose, repeat, reorder or delay all that it has; a stream of
-       another length than it should have is made again from the outbox.
-    3. *The receiver's round.*  It takes a message only if it is the next one of its sender, and has that sender's code
-       of authenticity.  Everything else it leaves in the stream, or has emptied.
+    2. *The sender's round.*  Copies of messages that grow no more go into the receiver's inbox.  The transport may
+       lose, repeat, reorder or delay all that it has, and holds an inbox to INBOX_BYTES (redis_transport.py).
+    3. *The receiver's round.*  It empties its inbox.  It takes a message only if that is the next one of its sender,
+       and has that sender's code of authenticity.  Everything else is dropped.
     4. *The receiver's checkpoint.*  What the message changed and its number become durable in one transaction.
-    5. *The receiver's next round.*  Only then its receipt, which it alone replaces, has that number.
-    6. *The sender's next checkpoint.*  Only when it has read the receipt it deletes the message from the outbox, and
-       only then its own receipt says that the message is forgotten.
+    5. *The receiver's next round.*  Only then it tells the sender that number, once.
+    6. *The sender's next checkpoint.*  Only when it was told so it deletes the message from the outbox, and only then
+       says itself that the message is forgotten.
 
     A kill before 4 loses nothing, since the sender still has the message; after 4 the message is not the next one any
-    more, so it is not taken twice.  Each number only ever grows, so it does no harm that a receipt is old, or lost.  If
-    a receipt knows of more than this shard does, its directory was put back from a backup, and it must not go on.
+    more, so it is not taken twice.  If a sender hears nothing for a while, it asks the receiver how far it has come,
+    and goes on from there.  Each number only ever grows, so it does no harm that an entry is old, or lost.  A process
+    that begins asks before it sends: if the answer knows of more than this shard does, its directory was put back from
+    a backup, and it must not go on.
     """
 
     def __init__(
-        self, me: int, shards: int, seal: Seal, store: SqliteStore, first_file: int = 0, derive: Derive | None = None
+        self, me: int, shards: int, seal: Seal, store: SqliteStore, first: int = 1, derive: Derive | None = None
     ) -> None:
-        """*first_file*: as in `SiteFiles`; *derive* may be a faster `derived` of link_batch.py."""
+        """*first*: as in `SiteFiles`, and before the first question; *derive* may be a faster one (link_batch.py)."""
         self.me = me
         self.shards = shards
         self.counts: Counter[str] = Counter()  # messages and links, by what became of them
@@ -309,7 +329,8 @@ class ShardExchange:
         self._store = store
         self._derive = derive
         self._gathering = Gathering(me, shards)
-        self.files = SiteFiles(me, self._gathering.owner, seal, first_file)
+        self.files = SiteFiles(me, self._gathering.owner, seal, first)
+        self._question = first
         self._peers = {shard: Peer(PeerRow(shard)) for shard in range(shards) if shard != me}
         self._now = 0.0
 
@@ -371,34 +392,52 @@ class ShardExchange:
 
     # -- for the transport
 
-    def ask(self, now: float) -> Round:
-        """What to ask of the transport now; what then fails, or is half done, a later round finds out and repeats."""
+    def outgoing(self, now: float) -> dict[int, bytes]:
+        """Shard -> what to add to its inbox now; what then fails, or is half done, is found out and repeated later."""
         self._now = now
-        peers = self._peers.values()
-        emptied = {(self.me, peer.shard) for peer in peers if peer.is_doubtful}
-        emptied |= {(peer.shard, self.me) for peer in peers if peer.is_spoilt}
-        messages: dict[int, list[tuple[int, bytes]]] = {}
-        for peer in peers:
-            peer.is_spoilt = False
-            rows = peer.to_add(self._store)
-            messages[peer.shard] = [
-                (row.number, self._seal.seal(_place(self.me, row.shard, row.number), row.message)) for row in rows
-            ]
-        acknowledged = {peer.shard: peer.acknowledged for peer in peers}
-        taken = {peer.shard: peer.taken for peer in peers}
-        return Round(self._receipt(), messages, acknowledged, taken, frozenset(emptied))
+        self._question += 1
+        return {
+            shard: b"".join([self._entry(shard, marks, message) for marks, message in entries])
+            for shard, peer in self._peers.items()
+            if (entries := peer.to_send(self._store, self._question, now))
+        }
 
-    def take_answer(self, answer: Answer) -> list[Message]:
-        """Note what the transport says; returns the messages, to be given to ``deliver`` one by one.
+    def _entry(self, shard: int, marks: Marks, message: bytes) -> bytes:
+        sealed = self._seal.seal(_place(self.me, shard), MARKS.pack(*marks) + message)
+        return _ENTRY.pack(self.me, len(sealed)) + sealed
+
+    def refused(self, shards: Iterable[int]) -> None:
+        """What ``outgoing`` returned last is not in the inboxes of *shards*."""
+        for shard in shards:
+            self._peers[shard].refuse()
+
+    def take(self, inbox: bytes, now: float) -> list[Message]:
+        """Note what an *inbox* of this shard says; returns its messages, to be given to ``deliver`` one by one.
 
         Raises JobdirError if another shard knows more of this one than it does itself.
         """
-        for shard, length in answer.lengths.items():
-            self._peers[shard].note_length(length)
-        for shard, receipt in answer.receipts.items():
-            if receipt != self._peers[shard].receipt:  # else it says nothing new
-                self._take_receipt(shard, receipt)
-        return answer.messages
+        messages = []
+        end = 0
+        while end < len(inbox):
+            begin = end + _ENTRY.size
+            sender, size = _ENTRY.unpack(inbox[end:begin].ljust(_ENTRY.size))
+            end = begin + size
+            peer = self._peers.get(sender)
+            entry = self._seal.open(_place(sender, self.me), inbox[begin:end])
+            if peer is None or entry is None or len(entry) < MARKS.size:
+                self.counts["messages refused"] += 1  # and nobody can tell where the next one begins
+                break
+            marks = Marks._make(MARKS.unpack_from(entry))
+            if marks.taken > peer.most or marks.acknowledged > peer.durable:
+                raise JobdirError(
+                    f"the directory of shard {self.me} is older than what shard {sender} knows of it: was it put back "
+                    "from a backup? What came since then is lost to it, and it cannot go on. Put its newest state "
+                    "back; or begin all shards anew."
+                )
+            peer.note(marks, now)
+            if marks.number:
+                messages.append(Message(sender, marks.number, entry[MARKS.size :]))
+        return messages
 
     def deliver(self, message: Message, frontier: Frontier | None, now: float) -> bool:
         """Apply *message* to *frontier* if it is next in its sender's sequence; return whether it was applied.
@@ -409,12 +448,6 @@ class ShardExchange:
         peer = self._peers[sender]
         if number != peer.taken + 1:
             self.counts["messages out of order"] += 1
-            peer.is_spoilt = True
-            return False
-        opened = self._seal.open(_place(sender, self.me, number), data)
-        if opened is None:
-            self.counts["messages refused"] += 1
-            peer.is_spoilt = True
             return False
         peer.taken = number
         self.counts["messages taken"] += 1
@@ -422,7 +455,7 @@ class ShardExchange:
             self.counts["messages left out"] += 1
             return True
         try:
-            found, mentions = unpack(opened, self._derive)
+            found, mentions = unpack(data, self._derive)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be
             self.counts["messages unreadable"] += 1
             return True
@@ -434,28 +467,6 @@ class ShardExchange:
             frontier.put_found(replace(mention, page=page), now)
             self.counts["links taken"] += 1
         return True
-
-    def _receipt(self) -> bytes:
-        marks = [bytes(_MARK.size)] * self.shards
-        for shard, peer in self._peers.items():
-            marks[shard] = _MARK.pack(peer.durable, peer.acknowledged)
-        return self._seal.seal(f"{self.me}", b"".join(marks))
-
-    def _take_receipt(self, shard: int, receipt: bytes) -> None:
-        marks = self._seal.open(f"{shard}", receipt)
-        if marks is None:
-            self.counts["receipts refused"] += 1
-            return
-        received, forgotten = _MARK.unpack_from(marks, self.me * _MARK.size)
-        peer = self._peers[shard]
-        if received > peer.newest or forgotten > peer.durable:
-            raise JobdirError(
-                f"the directory of shard {self.me} is older than what shard {shard} knows of it: was it put back from "
-                "a backup? What came since then is lost to it, and it cannot go on. Put its newest state back; "
-                "or begin all shards anew."
-            )
-        peer.acknowledge(received)
-        peer.receipt = receipt
 
     # -- for people
 
@@ -469,6 +480,6 @@ class ShardExchange:
         return sum(peer.newest for peer in self._peers.values())
 
 
-def _place(sender: int, receiver: int, number: int) -> str:
-    """That of a message, by which it is sealed."""
-    return f"{sender}:{receiver} {number}"
+def _place(sender: int, receiver: int) -> str:
+    """That of an entry, by which it is sealed."""
+    return f"inbox:{receiver} {sender}"

@@ -1,20 +1,17 @@
-"""What a crawl has in Redis, from version 6.2 on, and how messages and receipts go through it.
+"""What a crawl has in Redis, from version 6.2 on, and how messages go through it.
 
 Redis may lose everything at any time, and need keep nothing.  What is asked for is done at most once, and waits for no
-longer than TIMEOUT_S.
-
-The stream from a to b is ``spiderling:CRAWL:a:b``; an entry has the id NUMBER-0, so Redis itself refuses to add a
-message twice.  The receipt of a is the string ``spiderling:CRAWL:a``.  A round is one call of a script, which answers
-with one string: reading an answer for each stream takes a shard three times as long.
+longer than TIMEOUT_S.  A shard has one inbox, a string to which others append, and a round is one call of a script.  So
+a round costs by what is sent in it, however many shards there are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import logging
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from redis import Redis
@@ -27,7 +24,7 @@ from redis.retry import Retry
 from spiderling.base.errors import BadInput
 from spiderling.base.machine import elapsed_s
 from spiderling.cluster.content import Seal
-from spiderling.cluster.exchange import Answer, Message, Round, TransportError
+from spiderling.cluster.exchange import TransportError
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +41,8 @@ return thrown"""
 """Arguments: the type of each key.  Throws away those of another type, and answers with their names."""
 
 
-def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
-    """Each key that shard *me* of a crawl of so many uses -> its type in Redis.
+def key_types(seal: Seal, map_key: str, shards: int) -> dict[str, str]:
+    """Each key that a crawl of so many *shards* has -> its type in Redis.
 
         spiderling:LANG:NAME:map       the shard map, which also stands in the state of each shard: *map_key*
         spiderling:CRAWL:shards        number -> machine and JOBDIR of the shard, for ever, and what it has done
@@ -53,24 +50,16 @@ def key_types(seal: Seal, map_key: str, me: int, shards: int) -> dict[str, str]:
         spiderling:CRAWL:file:N:NUMBER a site file that shard N wants of others: a string, which is not listed here
         spiderling:CRAWL:slots         address -> when other shards may start there (slots.py)
         spiderling:CRAWL:over          for a minute after the end
-        spiderling:CRAWL:N             the receipt of shard N
-        spiderling:CRAWL:N:M           the messages from shard N to shard M
+        spiderling:CRAWL:inbox:N       what others say to shard N (exchange.py)
 
     Redis may lose them all: shards that run put back what they know.  So whatever else is found there counts as lost,
     and one line tells it.  All but the slots bear a code of authenticity (`Seal`).  Redis itself computes the slots,
     and a key that it is given is no secret; what cannot be a slot is cut down, and no slot replaces a shard's own
     intervals.
     """
-    others = [shard for shard in range(shards) if shard != me]
-    strings = [map_key, seal.key("over")]
-    strings += [seal.key(*name, shard) for name in (("lease",), ()) for shard in range(shards)]
-    streams = [seal.key(*pair) for other in others for pair in ((me, other), (other, me))]
-    return {
-        seal.key("slots"): "zset",
-        seal.key("shards"): "hash",
-        **dict.fromkeys(strings, "string"),
-        **dict.fromkeys(streams, "stream"),
-    }
+    strings = [seal.key(name, shard) for name in ("lease", "inbox") for shard in range(shards)]
+    others = {seal.key("slots"): "zset", seal.key("shards"): "hash"}
+    return others | dict.fromkeys([map_key, seal.key("over"), *strings], "string")
 
 
 class StrangeValues:
@@ -175,57 +164,32 @@ class Script:
         await self._connection.disconnect(nowait=True)
 
 
-MAX_READ = 16
-"""Messages of each sender in one answer (chosen: some thousand links, which take the frontier some milliseconds)."""
-ROUND = f"""local prefix, me, receipt, emptied, to, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local told, blobs, at = {{}}, {{}}, 6
-local function tell(word) told[#told + 1] = word end
-local function give(blob) blobs[#blobs + 1] = blob; tell(#blob) end
-local function failed(answer) return type(answer) == 'table' and answer.err end
-local full = redis.error_reply('OOM command not allowed, since its memory is used up')
-local function is_full(failure) return failure and string.find(failure, 'OOM', 1, true) end
-local failure = failed(redis.pcall('SET', prefix .. me, receipt))
-if failure then return is_full(failure) and full or redis.error_reply(failure) end
-for stream in string.gmatch(emptied, '%S+') do redis.call('DEL', prefix .. stream) end
-for receiver, first, numbers in string.gmatch(to, '(%d+) (%d+) ([%d,]*);') do
-  local stream = prefix .. me .. ':' .. receiver
-  local refused = first ~= '0' and failed(redis.pcall('XTRIM', stream, 'MINID', first))
-  for number in string.gmatch(numbers, '%d+') do
-    at = at + 1
-    failure = failed(redis.pcall('XADD', stream, number, 'm', ARGV[at]))
-    if is_full(failure) then return full end
-    refused = refused or failure
-  end
-  tell(refused and -1 or redis.call('XLEN', stream))
+INBOX_BYTES = 1 << 20
+"""Bytes in an inbox from which on it takes no more.  Chosen: what a shard takes in a second; a thousand shards that do
+not run have 1 GB."""
+_MOST_BYTES = 32 << 20  # bytes that are read of one: more than the longest message above those
+ROUND = """local first = redis.pcall('APPEND', KEYS[1], '')
+if type(first) == 'table' then
+  if not string.find(first.err, 'OOM', 1, true) then return first end
+  return redis.error_reply('OOM command not allowed, since its memory is used up')
 end
-local senders, streams, marks = {{}}, {{}}, {{}}
-for sender, mark in string.gmatch(after, '(%d+) (%d+);') do
-  senders[#senders + 1] = prefix .. sender
-  streams[#streams + 1] = prefix .. sender .. ':' .. me
-  marks[#marks + 1] = mark
-end
-if #senders > 0 then
-  for _, found in ipairs(redis.call('MGET', unpack(senders))) do
-    if found then give(found) else tell(-1) end
-  end
-  local asked = {{'COUNT', {MAX_READ}, 'STREAMS'}}
-  for _, stream in ipairs(streams) do asked[#asked + 1] = stream end
-  for _, mark in ipairs(marks) do asked[#asked + 1] = mark end
-  for _, read in ipairs(redis.call('XREAD', unpack(asked)) or {{}}) do
-    for _, entry in ipairs(read[2]) do
-      tell(string.match(read[1], '(%d+):%d+$'))
-      tell(string.match(entry[1], '%d+'))
-      give(entry[2][2] or '')
-    end
+local told = {}
+for at = 2, #KEYS do
+  if redis.call('STRLEN', KEYS[at]) < tonumber(ARGV[2]) then
+    redis.call('APPEND', KEYS[at], ARGV[at + 1])
+  else
+    told[#told + 1] = at - 2
   end
 end
-return table.concat(told, ' ') .. string.char(10) .. table.concat(blobs)"""
-"""Arguments: what all keys begin with, the shard, its receipt, the streams that are emptied; for each receiver its
-number, the first number to be kept (0: all), and the numbers to be added; for each sender its number and the last one
-that is known; then the messages to be added.
-
-Answers with numbers in text: the length of each stream (-1: an entry was refused); the bytes of each receipt (-1: there
-is none); sender, number and bytes of each message.  Behind a newline follow receipts and messages themselves."""
+local inbox = ''
+if ARGV[1] ~= '0' then
+  inbox = redis.call('GETRANGE', KEYS[1], 0, ARGV[1] - 1)
+  redis.call('DEL', KEYS[1])
+end
+return table.concat(told, ' ') .. string.char(10) .. inbox"""
+"""Keys: the own inbox, and others.  Arguments: how many bytes of the own one are read, at how many another one is full,
+and what each of the others is given.  Empties the own one.  Answers with the places of the others that are full, and
+behind a newline with what was in the own one.  The first command fails if Redis is full."""
 
 
 class RedisTransport:
@@ -236,29 +200,20 @@ class RedisTransport:
         redis = connect(url)
         self.place = place_of(redis)
         self._script = Script(redis, ROUND)
-        self._prefix = f"spiderling:{crawl_id.hex()}:"
+        self._prefix = f"spiderling:{crawl_id.hex()}:inbox:"
         self._me = me
-        self._trimmed: dict[int, int] = {}  # receiver -> number up to which messages are taken out of the stream to it
 
-    async def exchange(self, asked: Round) -> Answer:
-        acknowledged = asked.acknowledged
-        emptied = " ".join([f"{sender}:{receiver}" for sender, receiver in asked.emptied])
-        to = []
-        for receiver, added in asked.messages.items():
-            is_trimmed = acknowledged[receiver] == self._trimmed.get(receiver)
-            numbers = ",".join([str(number) for number, _ in added])
-            to.append(f"{receiver} {0 if is_trimmed else acknowledged[receiver] + 1} {numbers};")
-        after = "".join([f"{sender} {last};" for sender, last in asked.taken.items()])
-        data = [message for added in asked.messages.values() for _, message in added]
-        self._trimmed = acknowledged
+    async def exchange(self, outgoing: Mapping[int, bytes], is_emptied: bool = True) -> tuple[bytes, list[int]]:
+        """Add to the inboxes of others; returns what the own one held, if it *is_emptied*, and whose were full."""
+        keys = [f"{self._prefix}{shard}" for shard in (self._me, *outgoing)]
+        most = _MOST_BYTES if is_emptied else 0
         try:
-            answer = await self._script.call(
-                0, self._prefix, self._me, asked.receipt, emptied, "".join(to), after, *data
-            )
+            answer = await self._script.call(len(keys), *keys, most, INBOX_BYTES, *outgoing.values())
         except (RedisError, OSError) as error:
-            self._trimmed = {}
             raise TransportError(self._explain(error)) from error
-        return _read_answer(answer, list(asked.messages), list(asked.taken))
+        full, _, inbox = answer.partition(b"\n")
+        receivers = list(outgoing)
+        return inbox, [receivers[int(at)] for at in full.split()]
 
     def _explain(self, error: Exception) -> str:
         if isinstance(error, OutOfMemoryError):
@@ -269,17 +224,3 @@ class RedisTransport:
 
     async def close(self) -> None:
         await self._script.close()
-
-
-def _read_answer(answer: bytes, receivers: list[int], senders: list[int]) -> Answer:
-    """What the script answered about the streams to *receivers*, the receipts of *senders*, and messages."""
-    head, _, rest = answer.partition(b"\n")
-    words = iter(map(int, head.split()))
-    blobs = io.BytesIO(rest)
-    lengths = {receiver: next(words) for receiver in receivers}
-    sizes = {sender: next(words) for sender in senders}
-    receipts = {sender: blobs.read(size) for sender, size in sizes.items() if size >= 0}
-    messages = [
-        Message(sender, number, blobs.read(size)) for sender, number, size in zip(words, words, words, strict=True)
-    ]
-    return Answer(receipts, lengths, messages)

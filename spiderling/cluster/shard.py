@@ -45,9 +45,13 @@ from spiderling.text.steps import choose
 
 logger = logging.getLogger(__name__)
 
-ROUND_S = 0.5
-"""Seconds between two rounds.  Chosen: a link waits longer for its message to fill; with 16 shards a round takes Redis
-27 us and this process 360 us."""
+ROUND_S = 0.5  # seconds between two rounds; chosen: a link waits longer for its message to fill
+HURRIED = 250
+"""Shards up to which rounds and beats come as often as that; those of more come more seldom, by as much.  Chosen: a
+thousand then take Redis less than a fifth of a core while they have nothing to do (benchmarks/cluster.py)."""
+READ_A_S = 32
+"""Shards of which each reads in a second what all publish.  Chosen: so the cost grows with the shards, not with their
+square, and a thousand are read in 30 s, before a site file of theirs is given up (exchange.py)."""
 
 _FILE_S = 60.0  # seconds for which a site file for another shard is in Redis; chosen: it is read within two seconds
 _OVER_S = 60.0  # seconds for which the end is published in Redis; chosen: by then each shard has polled many times
@@ -55,6 +59,11 @@ _KEPT_S = 10.0
 """Seconds between two times that the state takes the others' totals.  Chosen: if Redis then loses everything, a budget
 may be overrun by what a shard that does not run did in them."""
 _NUMBER_BITS = 52  # of a number that no other process begins with; chosen: each language reads such a number exactly
+
+
+def pace(shards: int) -> float:
+    """By how much longer each of so many *shards* waits between two rounds, and between two beats."""
+    return max(1.0, shards / HURRIED)
 
 
 class Rounds:
@@ -78,23 +87,25 @@ class Rounds:
     async def run(self) -> None:
         """Make rounds until it is cancelled, or the crawl fails."""
         while await self._round():
-            await asyncio.sleep(ROUND_S)
+            await asyncio.sleep(ROUND_S * pace(self._exchange.shards))
 
     async def _round(self) -> bool:
         """One round; returns whether another one may follow."""
         crawl = self._crawl
+        outgoing = self._exchange.outgoing(crawl.now())
+        takes = not crawl.is_disk_full  # else messages stay in the inbox
         try:
-            answer = await self._transport.exchange(self._exchange.ask(crawl.now()))
-            messages = self._exchange.take_answer(answer)
+            inbox, full = await self._transport.exchange(outgoing, takes)
+            self._exchange.refused(full)
+            messages = self._exchange.take(inbox, crawl.now())
         except TransportError as error:
+            self._exchange.refused(outgoing)
             self._note_away(str(error))
             return True
         except JobdirError as error:
             crawl.fail(error)
             return False
         self._note_back()
-        if crawl.is_disk_full:  # messages stay with their senders
-            return True
         for message in messages:
             name = f"message {message.number} of shard {message.sender}"
             frontier = None if name in crawl.frontier.next_fetch.shunned else crawl.frontier
@@ -144,8 +155,9 @@ def _name_lines(name: str) -> None:
 class Shard:
     """``begin`` follows when the crawl is open, ``close`` in any case.
 
-    Each second it publishes in Redis what it knows of itself, reads what the others publish (one pipeline for all), and
-    takes that in.  So it renews its lease, which holds its status, and puts back what Redis may have lost.
+    Each second it publishes in Redis what it knows of itself, reads what the others publish (one pipeline for all; of
+    many shards more seldom), and takes that in.  So it renews its lease, which holds its status, and puts back what
+    Redis may have lost.
     """
 
     _refused = ""  # why Redis did not do what it was asked for at the last beat; '': it did
@@ -174,6 +186,8 @@ class Shard:
         self._termination = Termination(options.shards)
         self._counted: Counter[str] = Counter()
         self._beats = 0
+        self._living: Statuses = {}  # as they were read last
+        self._lost: dict[int, bytes] = {}  # shard that does not run -> its record, which Redis has lost
 
     def elsewhere(self, store: SqliteStore) -> ShardExchange:
         """The other shards, for the frontier whose state is in *store*."""
@@ -216,10 +230,11 @@ class Shard:
 
     async def _run(self, parts: tuple[asyncio.Task[None], ...]) -> None:
         """Beat until one of the *parts* ends; raises what that has raised."""
+        pause_s = BEAT_S * pace(len(self._shards))
         try:
             while not any(part.done() for part in parts):
                 await self._renew()
-                await asyncio.wait(parts, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(parts, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
             for part in parts:
                 if part.done():
                     part.result()
@@ -270,14 +285,12 @@ class Shard:
         Raises RedisError or OSError.
         """
         key = self._seal.key
+        shards = len(self._shards)
         wanted = self._exchange.files.wanted()
         pipeline = self._redis.pipeline(transaction=False)
         self._publish(pipeline, wanted)
-        pipeline.hgetall(key("shards"))
-        pipeline.mget([key("lease", other) for other in self._shards])
-        files = [key("file", self.number, number) for number, *_ in wanted]
-        pipeline.mget([key("over"), *files])
-        holder, map_, *_, records, leases, (over, *answers) = await pipeline.execute()
+        pipeline.mget([key("over"), *(key("file", self.number, number) for number, *_ in wanted)])
+        holder, map_, *_, (over, *answers) = await pipeline.execute()
         if holder is not None:
             if self._seal.open(f"lease:{self.number}", holder) is not None:
                 return False
@@ -287,14 +300,14 @@ class Shard:
             raise RedisError("the lease of this shard was overwritten")
         if map_ not in (None, seal_map(self._claim.map, self._seal)):
             self._strange.report(self._claim.map_key)
-        living = {other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))}
         self._count()
-        await self._take_records(records, living, now)
-        self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), living, now)
         is_over = self._seal.open("over", over) == b""
         if over is not None and not is_over:
             await self._redis.delete(key("over"))
-        self._poll(living, is_over, now)
+        if (self._beats + self.number) % max(1, int(shards / READ_A_S / pace(shards))) == 0:
+            await self._read_others(now)
+        self._take_files(dict(zip([number for number, *_ in wanted], answers, strict=True)), now)
+        self._poll(is_over, now)
         return True
 
     def _publish(self, pipeline: Any, wanted: list[AskedRow]) -> None:
@@ -306,16 +319,14 @@ class Shard:
         status = json.dumps(ShardReport(self._beats, self._is_idle(), self._exchange.sent, waiting, wanted))
         pipeline.eval(RENEW, 1, seal.key(place), token, seal.seal(place, token + status.encode()), int(LEASE_S * 1000))
         pipeline.set(self._claim.map_key, seal_map(self._claim.map, seal), get=True)
-        published = self._totals.to_publish()
-        for shard, where in self._places.items():
-            record = seal_record(seal, shard, where, self._totals.known.get(shard, {}))
-            (pipeline.hset if shard in published else pipeline.hsetnx)(seal.key("shards"), shard, record)
+        own = seal_record(seal, self.number, self._places[self.number], self._totals.to_publish()[self.number])
+        pipeline.hset(seal.key("shards"), mapping={**self._lost, self.number: own})
         for place, answer in self._exchange.files.answers().items():
             pipeline.set(seal.key(place), answer, px=int(_FILE_S * 1000))
 
     async def _mend_types(self) -> None:
         """Throw away each key that has a type which the crawl does not give it.  Raises RedisError or OSError."""
-        types = key_types(self._seal, self._claim.map_key, self.number, len(self._shards))
+        types = key_types(self._seal, self._claim.map_key, len(self._shards))
         for thrown in await mend(self._redis, types):
             self._strange.report(thrown.decode())
 
@@ -338,16 +349,30 @@ class Shard:
             self._crawl.frontier.ledger.totals[name.replace(" ", "_")] += counts[name] - self._counted[name]
         self._counted = counts
 
-    async def _take_records(self, found: Mapping[bytes, bytes], living: Statuses, now: float) -> None:
-        """Take what was *found* of all shards, and throw away what nobody of the crawl wrote."""
-        places, totals, strange = open_records(self._seal, found)
+    async def _read_others(self, now: float) -> None:
+        """Take what all shards publish, and throw away what nobody of the crawl wrote."""
+        seal = self._seal
+        pipeline = self._redis.pipeline(transaction=False)
+        pipeline.hgetall(seal.key("shards"))
+        pipeline.mget([seal.key("lease", other) for other in self._shards])
+        records, leases = await pipeline.execute()
+        self._living = living = {
+            other: status for other, lease in enumerate(leases) if (status := self._status_in(other, lease))
+        }
+        places, totals, strange = open_records(seal, records)
         if strange:
-            await self._redis.hdel(self._seal.key("shards"), *strange)
+            await self._redis.hdel(seal.key("shards"), *strange)
         self._totals.merge(totals, living)
         self._crawl.done_elsewhere = self._totals.elsewhere()
         self._crawl.processes = max(1, len(living))
         is_new = not places.items() <= self._places.items()
         self._places |= places
+        known = self._totals.to_publish()
+        self._lost = {
+            shard: seal_record(seal, shard, place, known.get(shard, {}))
+            for shard, place in self._places.items()
+            if shard not in living and totals.get(shard) != known.get(shard, Counter())
+        }
         if is_new or now - self._kept_at >= _KEPT_S:
             self._kept_at = now
             self._keep_records()
@@ -358,14 +383,14 @@ class Shard:
         records = {shard: (place, known.get(shard, Counter())) for shard, place in self._places.items()}
         self._crawl.checkpoint.set_meta(RECORDS_KEY, records)
 
-    def _take_files(self, answers: Mapping[int, bytes | None], living: Statuses, now: float) -> None:
+    def _take_files(self, answers: Mapping[int, bytes | None], now: float) -> None:
         """Fetch what other shards want, and take the *answers* to what this one does, by their numbers."""
         crawl = self._crawl
         files = self._exchange.files
-        others = {other: status.files for other, status in living.items() if other != self.number}
+        others = {other: status.files for other, status in self._living.items() if other != self.number}
         new = files.take_wanted(others)
         answered = [files.take_answer(number, data) for number, data in answers.items() if data is not None]
-        given_up = [(request, FileAnswer()) for request in files.give_up(living, now)]
+        given_up = [(request, FileAnswer()) for request in files.give_up(self._living, now)]
         for request, distance in new:
             with crawl.errors.changing(request.url):
                 crawl.frontier.put_file_request(request, distance, crawl.now())
@@ -375,12 +400,12 @@ class Shard:
         if new or answered or given_up:
             self._wake()
 
-    def _poll(self, living: Statuses, is_published: bool, now: float) -> None:
+    def _poll(self, is_published: bool, now: float) -> None:
         """End the crawl when nobody has anything left to do, or another shard has found that out."""
-        is_found = self._termination.is_reached(living, now)
+        is_found = self._termination.is_reached(self._living, now)
         if self._crawl.others_work and (is_found or (is_published and self._is_idle())):
             self._crawl.others_work = False
-            self._missing = tuple(shard for shard in self._shards if is_found and shard not in living)
+            self._missing = tuple(shard for shard in self._shards if is_found and shard not in self._living)
             self._wake()
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from memory_transport import Streams
+from memory_transport import Inboxes
 
 from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
@@ -39,8 +39,8 @@ def links(host: int, page: int) -> list[str]:
 class Shard:
     """One process; `me` None: the whole crawl."""
 
-    def __init__(self, me: int | None, shards: int, store: SqliteStore, streams: Streams, fetched: list[str]) -> None:
-        self.me, self.shards, self.store, self.streams, self.fetched = me, shards, store, streams, fetched
+    def __init__(self, me: int | None, shards: int, store: SqliteStore, inboxes: Inboxes, fetched: list[str]) -> None:
+        self.me, self.shards, self.store, self.inboxes, self.fetched = me, shards, store, inboxes, fetched
         self.now = 1000.0
         self.begin()
 
@@ -106,7 +106,8 @@ class Shard:
     def round(self) -> None:
         if self.exchange is not None:
             self.now += MAX_AGE_S
-            for message in self.exchange.take_answer(self.streams.exchange(self.me, self.exchange.ask(self.now))):
+            inbox, _ = self.inboxes.exchange(self.me, self.exchange.outgoing(self.now))
+            for message in self.exchange.take(inbox, self.now):
                 self.exchange.deliver(message, self.frontier, self.now)
 
     @property
@@ -114,7 +115,7 @@ class Shard:
         return self.frontier.is_finished and not (self.exchange is not None and self.exchange.waiting())
 
 
-def crawled(shards: list[Shard], streams: Streams, chance: Random, faults: float) -> None:
+def crawled(shards: list[Shard], inboxes: Inboxes, chance: Random, faults: float) -> None:
     for _ in range(3000):
         for shard in shards:
             shard.fetch(chance.randrange(1, 9))
@@ -122,7 +123,7 @@ def crawled(shards: list[Shard], streams: Streams, chance: Random, faults: float
                 shard.begin()
             shard.checkpoint(chance.random() < faults)
             if chance.random() < faults / 2:
-                streams.forget_all()
+                inboxes.forget_all()
             shard.round()
         if all(shard.is_idle for shard in shards) and not any(shard.frontier.has_changes for shard in shards):
             return
@@ -130,9 +131,9 @@ def crawled(shards: list[Shard], streams: Streams, chance: Random, faults: float
 
 
 def whole() -> list[str]:
-    streams, fetched = Streams(), []
-    alone = Shard(None, 1, SqliteStore(), streams, fetched)
-    crawled([alone], streams, Random(1), 0.0)
+    inboxes, fetched = Inboxes(), []
+    alone = Shard(None, 1, SqliteStore(), inboxes, fetched)
+    crawled([alone], inboxes, Random(1), 0.0)
     return fetched
 
 
@@ -140,9 +141,9 @@ def whole() -> list[str]:
     ("shards", "faults"), [(1, 0.0), (2, 0.0), (3, 0.2), pytest.param(4, 0.4, marks=pytest.mark.slow)]
 )
 def test_shards_fetch_together_what_one_crawl_fetches(shards, faults):
-    streams, fetched = Streams(), []
-    crawl = [Shard(me, shards, SqliteStore(), streams, fetched) for me in range(shards)]
-    crawled(crawl, streams, Random(shards), faults)
+    inboxes, fetched = Inboxes(), []
+    crawl = [Shard(me, shards, SqliteStore(), inboxes, fetched) for me in range(shards)]
+    crawled(crawl, inboxes, Random(shards), faults)
     expected = whole()
     assert len(expected) > 100 and [url for url in expected if "of" in url]
     assert Counter(fetched) == Counter(expected)
@@ -156,8 +157,8 @@ def test_shards_fetch_together_what_one_crawl_fetches(shards, faults):
 
 
 def test_what_another_shard_found_says_so() -> None:
-    streams, fetched = Streams(), []
-    crawl = [Shard(me, 2, SqliteStore(), streams, fetched) for me in range(2)]
-    crawled(crawl, streams, Random(1), 0.0)
+    inboxes, fetched = Inboxes(), []
+    crawl = [Shard(me, 2, SqliteStore(), inboxes, fetched) for me in range(2)]
+    crawled(crawl, inboxes, Random(1), 0.0)
     for shard in crawl:
         assert shard.exchange.counts["links taken"] == crawl[1 - shard.me].exchange.counts["links sent"] > 0

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from memory_transport import MemoryTransport, Streams
+from memory_transport import Inboxes, MemoryTransport
 
 from spiderling.base.errors import InternalError, JobdirError, SpiderlingError
 from spiderling.base.link_batch import Link, gathered
@@ -25,13 +25,13 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
 
 THEIRS = [name for name in (f"host{number}.cz" for number in range(20)) if owner_of(name, 2) == 1]
-DEADLINE_S = 60
+DEADLINE_S = 20
 
 
 class Shard:
     """One of two shards, as its rounds see a crawl; a checkpoint is made by hand."""
 
-    def __init__(self, me: int, streams: Streams, store: SqliteStore | None = None) -> None:
+    def __init__(self, me: int, inboxes: Inboxes, store: SqliteStore | None = None) -> None:
         self.store = store or SqliteStore()
         self.exchange = ShardExchange(me, 2, Seal(bytes(16), b"k"), self.store)
         self.frontier = Frontier(Options(), store=self.store, elsewhere=self.exchange)
@@ -43,7 +43,7 @@ class Shard:
         self.errors = InternalErrors(self.failed.append)
         self.woken = 0
         self.is_disk_full = False
-        self.transport = MemoryTransport(streams, me)
+        self.transport = MemoryTransport(inboxes, me)
         self.rounds = Rounds(self.exchange, self.transport, self, self.wake)
 
     def now(self) -> float:
@@ -89,9 +89,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_transport_that_is_away_pauses_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    streams = Streams()
-    one, other = Shard(0, streams), Shard(1, streams)
-    streams.is_away = True
+    inboxes = Inboxes()
+    one, other = Shard(0, inboxes), Shard(1, inboxes)
+    inboxes.is_away = True
     with caplog.at_level(logging.WARNING):
         async with running(one, other):
             await until(lambda: one.rounds.away_since is not None)
@@ -101,15 +101,15 @@ async def test_a_transport_that_is_away_pauses_and_says_so_once(caplog: pytest.L
             said = [line for line in caplog.messages if "paused: away, since " in line]
             assert len(said) == 2, "each shard says it once"
             woken = one.woken
-            streams.is_away = False
+            inboxes.is_away = False
             await until(lambda: other.frontier.ledger.discovered == 1)
             assert one.rounds.away_since is None and one.woken > woken
     assert sum("goes on after" in line for line in caplog.messages) == 2
 
 
 async def test_a_shard_whose_disk_is_full_takes_nothing_and_what_waits_comes_afterwards() -> None:
-    streams = Streams()
-    one, other = Shard(0, streams), Shard(1, streams)
+    inboxes = Inboxes()
+    one, other = Shard(0, inboxes), Shard(1, inboxes)
     other.is_disk_full = True
     async with running(one, other):
         one.find("a", "b")
@@ -122,23 +122,23 @@ async def test_a_shard_whose_disk_is_full_takes_nothing_and_what_waits_comes_aft
 
 
 async def test_a_directory_from_a_backup_ends_the_crawl() -> None:
-    streams = Streams()
-    one, other = Shard(0, streams), Shard(1, streams)
+    inboxes = Inboxes()
+    one, other = Shard(0, inboxes), Shard(1, inboxes)
     async with running(one, other):
         one.find("a")
         one.checkpoint()
         await until(lambda: other.frontier.ledger.discovered == 1)
         other.checkpoint()
         await until(lambda: not one.exchange.waiting())
-    again = Shard(0, streams)
-    async with running(again):
+    again = Shard(0, inboxes)
+    async with running(again, other):
         await until(lambda: again.failed)
     assert isinstance(again.failed[0], JobdirError) and "older than what shard 1 knows" in str(again.failed[0])
 
 
 async def test_a_message_that_breaks_the_frontier_stops_the_crawl_and_is_left_out_next_time(monkeypatch) -> None:
-    streams = Streams()
-    one, other = Shard(0, streams), Shard(1, streams)
+    inboxes = Inboxes()
+    one, other = Shard(0, inboxes), Shard(1, inboxes)
     one.find("a")
     one.checkpoint()
 
@@ -150,7 +150,7 @@ async def test_a_message_that_breaks_the_frontier_stops_the_crawl_and_is_left_ou
         async with running(one, other):
             await until(lambda: other.failed)
     assert isinstance(other.failed[0], InternalError) and "at message 1 of shard 0" in str(other.failed[0])
-    again = Shard(1, streams)
+    again = Shard(1, inboxes)
     again.frontier.next_fetch.shunned = frozenset({"message 1 of shard 0"})
     async with running(one, again):
         one.find("b")

@@ -68,6 +68,8 @@ SLOTS = (1, 5, 15, 30, 100)
 _CALLS = 400
 IDLE = (16, 100, 256, 1000)
 """Shards that have nothing to do."""
+_ALONE_S = 3.0
+"""For which it is seen what a Redis with all connections takes while nobody calls it."""
 
 
 _KINDS = (
@@ -233,6 +235,10 @@ async def _idled(server: RedisServer, shards: int, seconds: int) -> float:
     for each in beating:
         await each._beat(0.0)
     before = cpu_of(server)
+    await asyncio.sleep(_ALONE_S)
+    alone = (cpu_of(server) - before) / _ALONE_S
+    before = cpu_of(server)
+    began = time.monotonic()
     beats = round(seconds / pace(shards))
     for now in range(beats):
         for _ in range(round(1 / ROUND_S)):
@@ -242,11 +248,11 @@ async def _idled(server: RedisServer, shards: int, seconds: int) -> float:
                 await office.exchange(outgoing)
         for each in beating:
             await each._beat(now)
-    spent = cpu_of(server) - before
+    spent = cpu_of(server) - before - alone * (time.monotonic() - began)  # the virtual time takes another time
     for office, each in zip(offices, beating, strict=True):
         await office.close()
         await each._redis.aclose()
-    return spent / beats / pace(shards)
+    return alone + spent / beats / pace(shards)
 
 
 def _unused_crawl() -> Any:

@@ -188,7 +188,7 @@ class Schedule:
         self._opened = Opened(lambda: self.intervals.host_s)
         self.workbench = Workbench(draw, lambda host: ranks[host.id], MAX_SHARE, self._opened.has_room)
         self.intervals = Intervals(options, self.workbench)
-        self.throttle = Throttle(strategy.thrift, strategy.foreign_pages, lambda: self.intervals.host_s)
+        self.throttle = Throttle(strategy.thrift, strategy.is_foreign, lambda: self.intervals.host_s)
 
     def next_due(self) -> float | None:
         """When ``pop`` is to be called next; None if nothing waits for a point in time."""

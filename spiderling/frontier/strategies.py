@@ -112,8 +112,8 @@ class Spiderling(Heidix):
     retires = True
     reopens = True
 
-    def foreign_pages(self, host: Host) -> int:
-        return self.worth.foreign_pages(host.id)
+    def is_foreign(self, host: Host) -> bool:
+        return self.worth.is_foreign(host.id)
 
 
 @dataclass

@@ -236,9 +236,9 @@ class Strategy:
         """Whether *host* is retired now; asked after each of its pages."""
         return False
 
-    def foreign_pages(self, host: Host) -> int:
-        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
-        return 0
+    def is_foreign(self, host: Host) -> bool:
+        """Whether *host* gave pages in other languages alone."""
+        return False
 
     def weight(self, links: int) -> float:
         """Sampling weight of a document of a page with *links* links; 0: the crawl draws no sample."""

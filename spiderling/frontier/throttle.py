@@ -1,11 +1,10 @@
 """Asks hosts of little yield more seldom, so that the bandwidth goes where the text is.
 
 A crawl that never leaves a request unmade spends most of its bytes on poor hosts, because the rich ones may be asked
-every few seconds only.  So the hosts at work are put into classes: by rank, and by what is known of them (nothing is
-read; the host gave text; it gave none yet; it gave one page in another language; it gave more of these and no other).
-The crawl measures the yield rate of each class.  The *bar* is a share of the crawl's own yield rate.  Hosts of a class
-above the bar are asked at every interval; below it, they are asked (yield rate of the class / bar)^POWER as often, and
-once a day at least.
+every few seconds only.  So the hosts at work are put into classes: by rank, and by whether nothing of them is read,
+pages in other languages alone, or others.  The crawl measures the yield rate of each class.  The *bar* is a share of
+the crawl's own yield rate.  Hosts of a class above the bar are asked at every interval; below it, they are asked (yield
+rate of the class / bar)^POWER as often, and once a day at least.
 
 Idle time has a price as well: while the crawl gets less text a second than it did, the bar is lower, down to a floor.
 At its start a crawl knows little of what hosts give: home pages, from which it begins, hold the least text.  So the bar
@@ -30,17 +29,15 @@ from spiderling.frontier.worth import EVIDENCE_BYTES, USUAL_RATE
 BAR = 0.3  # the bar / the crawl's yield rate (measured: benchmarks/strategies.py)
 LOWEST = 0.2  # the lowest bar of idle times / the usual one (measured)
 POWER = 3  # how fast requests to a class fall below the bar, and the bar with the text a second (measured)
-_FOREIGN_PROMISE = 0.01
-"""What a host promises whose only page was in another language / what its rank promises; its square from the second
-page on (chosen; what such hosts give corrects it)."""
 _OFTEN = 4  # pages between two estimates of what the classes give (measured: with 16, poor hosts are asked in bursts)
 _DAY_S = 86_400.0
 """Seconds for which a host waits at most, and over which the text a second is taken with which that of the last minute
 is compared (chosen)."""
 FILES = 3  # requests of a visit to a site's files: robots.txt, tdmrep.json and ai.txt
 FEW_OPENED = 64  # opened hosts that any crawl may have (measured in the simulator)
-_UNREAD, _FRUITFUL, _EMPTY, _FOREIGN, _FOREIGN_AGAIN = range(5)
-_PROMISES = (1.0, 1.0, 1.0, _FOREIGN_PROMISE, _FOREIGN_PROMISE**2)
+_UNREAD, _READ, _FOREIGN = range(3)
+_PROMISES = (1.0, 1.0, 0.01)
+"""What a host of each of these kinds promises / what its rank promises (measured; what such hosts give corrects it)."""
 _KINDS = len(_PROMISES)
 _CLASSES = _KINDS * RANKS
 _PROMISED = [promise * STEP**-rank for rank in range(RANKS) for promise in _PROMISES]
@@ -117,14 +114,13 @@ class Opened:
 class Throttle:
     """The classes of hosts, what each gives, and for how long its hosts wait beyond their interval."""
 
-    def __init__(self, thrift: float, foreign_pages: Callable[[Host], int], interval_s: Callable[[], float]) -> None:
+    def __init__(self, thrift: float, is_foreign: Callable[[Host], bool], interval_s: Callable[[], float]) -> None:
         """*thrift*: factor on the bar; 0: every host is asked at each interval.
 
-        *foreign_pages*: pages in other languages of a host that gave no others.  *interval_s*: between two requests to
-        a host.
+        *is_foreign*: whether a host gave pages in other languages alone.  *interval_s*: between two requests to a host.
         """
         self._thrift = thrift
-        self._foreign_pages = foreign_pages
+        self._is_foreign = is_foreign
         self._interval_s = interval_s
         self._totals = [0, 0]  # kept and downloaded bytes
         self._hosts = [0] * _CLASSES  # hosts with a place
@@ -190,7 +186,7 @@ class Throttle:
         if not at_work:
             return
         interval_s = self._interval_s()
-        bars = [self._bar()] * _FOREIGN + [self._full_bar(USUAL_RATE)] * (_KINDS - _FOREIGN)
+        bars = self._bar(), self._bar(), self._full_bar(USUAL_RATE)
         best = max(at_work, key=self._rates.__getitem__)
         for at in at_work:
             bar = bars[at % _KINDS]
@@ -266,6 +262,4 @@ class Throttle:
     def _kind_of(self, host: Host) -> int:
         if not host.account.pages:
             return _UNREAD
-        if host.documents:
-            return _FRUITFUL
-        return (_EMPTY, _FOREIGN, _FOREIGN_AGAIN)[min(self._foreign_pages(host), 2)]
+        return _FOREIGN if not host.documents and self._is_foreign(host) else _READ

@@ -207,9 +207,9 @@ class Worth:
         expected = self._languages.expected(host_id)
         return 0.0 if expected is None else _compare(expected, self._languages.mean)
 
-    def foreign_pages(self, host_id: int) -> int:
-        """See ``HostLanguages.foreign_pages``."""
-        return self._languages.foreign_pages(host_id)
+    def is_foreign(self, host_id: int) -> bool:
+        """See ``HostLanguages.is_foreign``."""
+        return self._languages.is_foreign(host_id)
 
     # -- learning
 
@@ -332,10 +332,10 @@ class HostLanguages:
             return None
         return (seen[0] + _PRIOR_PAGES * self.mean) / (seen[0] + seen[1] + _PRIOR_PAGES)
 
-    def foreign_pages(self, host_id: int) -> int:
-        """Pages in other languages of a host that gave none in a wanted one; 0 for any other host."""
+    def is_foreign(self, host_id: int) -> bool:
+        """Whether the host gave pages in other languages and none in a wanted one."""
         wanted, others = self._hosts.get(host_id, (0, 0))
-        return 0 if wanted else others
+        return others > 0 == wanted
 
     def columns(self) -> list[bytes]:
         """All counts, packed for the store."""

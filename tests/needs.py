@@ -73,6 +73,11 @@ def data(path: str) -> Need:
 # -- how the less simple ones are looked for
 
 
+def has_minhash() -> bool:
+    """Whether datatrove is here with what its MinHash imports."""
+    return all(map(importlib.util.find_spec, ("datatrove", "orjson", "regex", "tokenizers")))
+
+
 def has_redis() -> bool:
     """A server and its client."""
     return bool(found("redis-server")) and module("redis").is_here()
@@ -141,6 +146,7 @@ NEEDS = {
     # packages of Python
     "conllu": module("conllu"),
     "datatrove": module("datatrove"),
+    "datatrove's MinHash": Need(has_minhash, "pip install orjson regex tokenizers", may_be_missing=True),
     "duckdb": module("duckdb"),
     "nbclient": module("nbclient"),
     "pypdfium2": module("pypdfium2"),

@@ -117,10 +117,8 @@ def test_datatrove_has_the_text_of_the_library(tmp_path):
 
 
 @pytest.mark.slow
-@needs("datatrove")
+@needs("datatrove's MinHash")
 def test_datatrove_keeps_one_of_two_documents_that_are_similar_as_a_whole(tmp_path, monkeypatch):
-    for module in ("orjson", "regex", "tokenizers"):  # what its MinHash imports
-        pytest.importorskip(module)
     from examples import datatrove_minhash
 
     texts = [" ".join(f"{letter}{'abcdefghij'[n % 10]}{'klmnopqrst'[n // 10]}" for n in range(100)) for letter in "xyz"]

@@ -167,7 +167,7 @@ class Script:
 INBOX_BYTES = 1 << 20
 """Bytes in an inbox from which on it takes no more.  Chosen: what a shard takes in a second; a thousand shards that do
 not run have 1 GB."""
-_MOST_BYTES = 32 << 20  # bytes that are read of one: more than the longest message above those
+MOST_BYTES = 32 << 20  # bytes that are read of one: more than the longest message above those
 ROUND = """local first = redis.pcall('APPEND', KEYS[1], '')
 if type(first) == 'table' then
   if not string.find(first.err, 'OOM', 1, true) then return first end
@@ -206,7 +206,7 @@ class RedisTransport:
     async def exchange(self, outgoing: Mapping[int, bytes], is_emptied: bool = True) -> tuple[bytes, list[int]]:
         """Add to the inboxes of others; returns what the own one held, if it *is_emptied*, and whose were full."""
         keys = [f"{self._prefix}{shard}" for shard in (self._me, *outgoing)]
-        most = _MOST_BYTES if is_emptied else 0
+        most = MOST_BYTES if is_emptied else 0
         try:
             answer = await self._script.call(len(keys), *keys, most, INBOX_BYTES, *outgoing.values())
         except (RedisError, OSError) as error:

@@ -115,7 +115,7 @@ async def test_of_what_somebody_wrote_no_more_is_read_than_shards_write(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.command("FLUSHALL")
-    monkeypatch.setattr(redis_transport, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(redis_transport, "MOST_BYTES", 1000)
     redis.command("SETRANGE", f"spiderling:{CRAWL.hex()}:inbox:1", "100000", "z")
     async with connected(redis) as setup:
         assert await setup.round(1) == (bytes(1000), [])

@@ -418,7 +418,7 @@ class Campaign:
     def _is_over(self) -> bool:
         """Whether nothing was asked for in the last seconds, since there is nothing left."""
         outputs = [running.output() for running in self._running.values()]
-        return any("is finished." in output and "without these" not in output for output in outputs)
+        return any(" is finished" in output and "without these" not in output for output in outputs)
 
     def _rest(self) -> None:
         """No more faults: until all shards have ended together."""
@@ -444,7 +444,7 @@ class Campaign:
                 self.wrong.append(f"{self._crawls[place].directory}: no end: {running.output()[-600:]}")
                 running.process.kill()
             output = running.output()
-            is_well = is_well and "is finished." in output and "without these shards" not in output
+            is_well = is_well and " is finished" in output and "without these shards" not in output
             self._ended(place)
         return is_well
 

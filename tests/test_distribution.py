@@ -148,7 +148,6 @@ def test_the_wheel_crawls_and_exports_where_there_is_no_checkout(tmp_path):
         "train qcs text.txt --neighbours cs --out my-models": "Model of qcs",
         "languages qcs -s SPIDERLING_MODELS=my-models": "  qcs   qcs",
         "simulate bfs --pages 1000": "| thai | bfs |",
-        "options min_known": "SPIDERLING_MIN_KNOWN_SHARE",
     }.items():
         assert answer in run(tmp_path, program, *command.split())
 

@@ -186,12 +186,13 @@ class Throttle:
         if not at_work:
             return
         interval_s = self._interval_s()
-        bars = self._bar(), self._bar(), self._full_bar(USUAL_RATE)
+        bar = self._bar()
+        bars = bar, bar, self._full_bar(USUAL_RATE)  # by kind
         best = max(at_work, key=self._rates.__getitem__)
         for at in at_work:
-            bar = bars[at % _KINDS]
-            is_free = at == best or self._rates[at] >= bar
-            share = 1.0 if is_free else (self._rates[at] / bar) ** POWER
+            wanted = bars[at % _KINDS]
+            is_free = at == best or self._rates[at] >= wanted
+            share = 1.0 if is_free else (self._rates[at] / wanted) ** POWER
             self._waits_s[at] = min(interval_s * (1.0 / max(share, 1e-9) - 1.0), _DAY_S)
 
     def _full_bar(self, usual: float = 0.0) -> float:

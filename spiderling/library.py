@@ -221,9 +221,9 @@ def dedup(
     """Write the documents of *sources*, crawls and files of prevertical, without near-duplicates to the file *out*.
 
     A *unit*, 'paragraph' or 'document', is one if more than *threshold* of its tuples of *window* words stand in those
-    kept before it (export/deduplication.py); with *mark* it stays and says so.  *memory* is the most that is used,
-    *temp* where a directory is made for the work, and *warn* gets what is wrong with a source.  Returns totals, and
-    how many documents were written.  Raises BadInput, and StorageError.
+    before it, kept or not (export/deduplication.py); with *mark* it stays and says so.  *memory* is the most that is
+    used, *temp* where a directory is made for the work, and *warn* gets what is wrong with a source.  Returns totals,
+    and how many documents were written.  Raises BadInput, and StorageError.
     """
     from spiderling.export.deduplication import Deduplication, Rule
     from spiderling.export.export import ExportPlan

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class Command(SpiderlingCommand):
     arguments = "JOBDIR|FILE... -o OUT [options]"
-    summary = "Take near-duplicates out of finished corpora, by onion's rule"
+    summary = "Take near-duplicates out of finished corpora, by a rule after onion's"
     description = (
         "Write the corpora of crawls (their directories) or files to OUT without the paragraphs of which more "
         "than half of the word 7-tuples stand in paragraphs before them; the first occurrence stays, so give the "

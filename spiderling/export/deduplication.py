@@ -118,7 +118,8 @@ class Deduplication:
     def collect(self, corpus: Corpus, part: Share = WHOLE) -> None:
         """Step 1: write the shingles of *corpus*, which is that *part*.  Raises BadInput, and StorageError.
 
-        Of each hash in a chunk of units only the first unit is written: that the others have been preceded is known.
+        A part is read in chunks that fit into the memory.  Of the units of a chunk that share a hash, only the first
+        is written with it: that it stands before the others is known, and is counted for them in a second file.
         """
         path = self._work / part.name("part")
         if path.exists():

@@ -112,6 +112,8 @@ def test_foreign_hosts_go_behind_others_of_their_rank() -> None:
     hosts = Hosts((1, READ), (6, READ), (6, UNREAD), (6, FOREIGN))
     hosts.gave(0, 3_000)
     assert hosts.waits(1) == hosts.waits(2) < hosts.waits(3), "they promise little"
+    hosts.foreign.add(1)
+    assert hosts.waits(1) < hosts.waits(3), "it has text as well"
     hosts.gave(1, 1_200)
     hosts.gave(3, 1_200)
     assert hosts.waits(1) == hosts.waits(3) == 0.0, "what they gave counts more"

@@ -290,8 +290,8 @@ class Options:
     )
     shards: int = _option(
         1,
-        "Number of shards, fixed once the crawl has begun; auto: as many as the cores call for.  Without "
-        "SPIDERLING_CLUSTER one scrapy crawl starts all of them (docs/shards.md).",
+        "Number of shards; scrapy reshard raises it once the crawl has begun; auto: as many as the cores call for.  "
+        "Without SPIDERLING_CLUSTER one scrapy crawl starts all of them (docs/shards.md).",
         low=1,
         high=MAX_SHARDS,
     )

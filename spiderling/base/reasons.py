@@ -55,6 +55,7 @@ class Reason(Enum):
     TRAPPED = ("trapped", "it waited in what turned out to be a trap: a fruitless part of its host, a made-up name")
     HOST_REFUSED = ("host-refused", "its host refuses us; its robots.txt is tried again after 1, 7 and 30 days")
     MIRROR = ("mirror", "its host shows the pages of another host under the same paths")
+    MOVED = ("moved", "its host has another shard since scrapy reshard; here, or there before, it was known")
     DNS = ("dns", "the host name does not resolve")
     ADDRESS_FORBIDDEN = (
         "address-forbidden",

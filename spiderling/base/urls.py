@@ -157,6 +157,11 @@ def key_of(host_id: int, digest: int) -> int:
     return key - (1 << 64) if key >= 1 << 63 else key
 
 
+def hash_in(key: int) -> int:
+    """The `url_hash` of the URL with this seen key."""
+    return key & _HASH_MASK
+
+
 def url_hash(url: str, salt: bytes = b"") -> int:
     """The lower 40 bits of the seen key.
 

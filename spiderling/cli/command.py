@@ -285,13 +285,16 @@ def plan_of(crawler: Crawler, arguments: Mapping[str, str], wanted: int) -> Laun
     directory = directory_of(settings, options)
     is_whole = (directory / "state").exists()
     if is_whole and wanted:
-        raise JobdirError(f"{directory} holds a crawl without shards. Give another directory with -s JOBDIR=...")
+        raise JobdirError(
+            f"{directory} holds a crawl without shards: divide it with scrapy reshard, or give another directory with "
+            "-s JOBDIR=..."
+        )
     from spiderling.cluster.launcher import LaunchPlan, shards_for
 
     cores = count_of(usable_cores(), "core")
     begun = _shards_in(directory)
     if begun and wanted and begun != wanted:
-        raise BadInput(f"the crawl in {directory} has {_SHARDS}={begun}, not {wanted}; that cannot change.")
+        raise BadInput(f"the crawl in {directory} has {_SHARDS}={begun}, not {wanted}; scrapy reshard changes that.")
     shards = begun or wanted or shards_for(usable_cores())
     if is_whole or (shards == 1 and not begun):
         why = "it has none so far" if is_whole else f"{cores} call for no more than one process"

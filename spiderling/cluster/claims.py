@@ -18,7 +18,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,11 @@ class ShardMap:
             ) from error
         return made
 
+    def divided(self, shards: int) -> ShardMap:
+        """That of the crawl when it is divided over so many *shards*: the same wherever it is made."""
+        made_of = f"{self.crawl_id} {shards}".encode()
+        return replace(self, shards=shards, crawl_id=blake2b(made_of, digest_size=CRAWL_ID_BYTES).hexdigest())
+
     def refuse_to_join(self, mine: ShardMap, where: str) -> None:
         """Raise BadInput if *mine*, made of this process's own options, does not fit this map, which stands *where*."""
         differences = [sentence for name, sentence in _DIFFERS.items() if getattr(self, name) != getattr(mine, name)]
@@ -93,7 +99,7 @@ class ShardMap:
 
 
 _DIFFERS = {
-    "shards": "it has SPIDERLING_SHARDS={theirs.shards}, not {mine.shards}; that cannot change.",
+    "shards": "it has SPIDERLING_SHARDS={theirs.shards}, not {mine.shards}; scrapy reshard changes that.",
     "lang": "its language is {theirs.lang}, not {mine.lang}; give another Redis, or another number of its database.",
     "dedup": "it has SPIDERLING_DEDUP={theirs.dedup}, not {mine.dedup}.",
     "wire": "its messages have version {theirs.wire}, this Spiderling's {mine.wire}; stop all shards, upgrade all.",
@@ -160,6 +166,7 @@ POLL_S = 3 * BEAT_S  # seconds for which a process polls for others before it be
 PATIENCE_S = 30.0
 """Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
 MAP_KEY = "shard_map"  # key of the map in the table ``meta`` of a state
+PENDING = "reshard"  # key, in the same table, of the number of shards that the crawl is to have; 0: it has them
 RECORDS_KEY = "shards_known"  # key, in the same table, of the record of each shard that is claimed (`open_records`)
 TOKEN_CHARS = 32
 _WITHOUT_END = -1  # what Redis says of a key that does not run out (PTTL)
@@ -208,7 +215,8 @@ class Claim:
         self._key = key
         if (self._directory / "state").exists():
             raise JobdirError(
-                f"{self._directory} holds a crawl without shards. Give another directory with -s JOBDIR=..."
+                f"{self._directory} holds a crawl without shards: divide it with scrapy reshard, or give another "
+                "directory with -s JOBDIR=..."
             )
         patience = Retry(ConstantBackoff(BEAT_S), round(PATIENCE_S / BEAT_S), (RedisError,))
         first_refusal_at: float | None = None
@@ -237,6 +245,11 @@ class Claim:
         codes = "+".join(info.code for info in accepted)
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
+        if begun := next(filter(None, [_meta(place, PENDING) for place in here.values()]), 0):
+            raise JobdirError(
+                f"the crawl in {self._directory} is being divided: end that with scrapy reshard {self._directory} "
+                f"--shards {begun}"
+            )
         kept = filter(None, [_meta(place, MAP_KEY) for place in here.values()])
         kept_maps = [ShardMap.from_json(json.dumps(values)) for values in kept]
         self.map_key = f"spiderling:{codes}:{self._directory.absolute().name}:map"
@@ -277,6 +290,9 @@ class Claim:
                 self._tell_others(mine.lang)
             data = self._redis.get(key) or data
         found = self._open_map(data, mine if is_known else None)
+        if is_known and found.divided(mine.shards) == mine:  # Redis has the map of before scrapy reshard
+            self._redis.set(key, seal_map(mine, self._seal_of(mine)))
+            return mine
         found.refuse_to_join(mine, f"Redis at {self._server}")
         if is_known and found.crawl_id != mine.crawl_id:
             raise JobdirError(

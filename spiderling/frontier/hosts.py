@@ -53,6 +53,7 @@ class HostState(Enum):
     BLOCKED = "blocked"
     FORBIDDEN = "forbidden"
     MIRROR = "mirror"
+    MOVED = "moved"
     REFUSED = "refused"
     EXHAUSTED = "exhausted"
     SPENT = "spent"
@@ -64,6 +65,7 @@ CLOSED_STATES = {
     HostState.BLOCKED: Reason.HOST_BLOCKED,
     HostState.FORBIDDEN: Reason.CRAWL_DELAY,
     HostState.MIRROR: Reason.MIRROR,
+    HostState.MOVED: Reason.MOVED,
     HostState.REFUSED: Reason.HOST_REFUSED,
 }
 """States in which no URL of the host is handed out -> the Reason as which its URLs end."""

@@ -89,7 +89,7 @@ class UrlRow(NamedTuple):
 def urls_of(connection: sqlite3.Connection, host: int) -> list[UrlRow]:
     """The committed URLs of a host, band by band; within a band in the order in which they will be handed out."""
     found = []
-    for _, name, state, lines in _queues(connection, "WHERE id = ?", host):
+    for _, name, state, lines in queues(connection, "WHERE id = ?", host):
         is_parked = HostState(state) in CLOSED_STATES
         record = Host(host, name, HostStates())
         urls = (stored_url(line, record) for line in lines)
@@ -102,13 +102,13 @@ def queues_by_host(connection: sqlite3.Connection) -> dict[int, int]:
 
     Hosts without any are left out.  An id that has chunks or tails but no host counts as 1.
     """
-    numbers = {host: len(lines) for host, _, _, lines in _queues(connection)}
+    numbers = {host: len(lines) for host, _, _, lines in queues(connection)}
     named = {slot >> BAND_BITS for slot in _tails_of(connection)}
     named |= {row[0] for row in connection.execute(f"SELECT DISTINCT id >> {HOST_SHIFT} FROM chunk")}
     return {host: number for host, number in numbers.items() if number} | dict.fromkeys(named - numbers.keys(), 1)
 
 
-def _queues(
+def queues(
     connection: sqlite3.Connection, condition: str = "", *values: object
 ) -> Iterator[tuple[int, str, str, list[bytes]]]:
     """Id, name and state of each host of which the SQL *condition* holds, and the lines of its queue, first to last."""

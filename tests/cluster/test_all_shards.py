@@ -117,7 +117,7 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         assert kept(crawl.directory) == URLS
         assert "is finished." in (tmp_path / "cs/shard-01/crawl.log").read_text("utf-8")
     other = refusal(tmp_path / "cs", "-a", "lang=cs", "-s", "SPIDERLING_SHARDS=3")
-    assert "has SPIDERLING_SHARDS=2, not 3; that cannot change." in other
+    assert "has SPIDERLING_SHARDS=2, not 3; scrapy reshard changes that." in other
 
 
 @pytest.mark.slow

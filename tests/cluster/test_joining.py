@@ -30,7 +30,7 @@ def test_a_map_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"shards": 8}, "SPIDERLING_SHARDS=16, not 8; that cannot change"),
+        ({"shards": 8}, "SPIDERLING_SHARDS=16, not 8; scrapy reshard changes that"),
         ({"lang": "de"}, "its language is cs,sk, not de; give another Redis"),
         ({"dedup": "exact"}, "SPIDERLING_DEDUP=simhash, not exact"),
         ({"wire": 99}, "this Spiderling's 99; stop all shards, upgrade all"),

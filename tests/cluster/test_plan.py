@@ -69,7 +69,7 @@ def test_a_crawl_that_has_begun_keeps_its_number(tmp_path):
     made = plan(tmp_path / "cs", 0)
     assert len(made.settings) == 7 and made.words.startswith("Resuming the crawl in")
     assert len(plan(tmp_path / "cs", 7).settings) == 7
-    with pytest.raises(BadInput, match="has SPIDERLING_SHARDS=7, not 4; that cannot change"):
+    with pytest.raises(BadInput, match="has SPIDERLING_SHARDS=7, not 4; scrapy reshard changes that"):
         plan(tmp_path / "cs", 4)
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from spiderling.base.errors import DamageError
 from spiderling.base.files import frame_packer, zstd
-from spiderling.base.urls import PREFIXES, CanonicalUrl, assemble, canonicalize, prefix_of, url_key
+from spiderling.base.urls import PREFIXES, CanonicalUrl, assemble, canonicalize, hash_in, key_of, prefix_of, url_key
 from spiderling.frontier.hosts import RANKS, Host, HostStates, QueuedUrl, RobotsRequest
 from spiderling.frontier.storage.protocol import (
     BAND_BITS,
@@ -339,6 +339,14 @@ def stored_url(line: bytes, host: Host) -> QueuedUrl:
         return url_of(line, host)
     except (ValueError, TypeError, IndexError) as error:
         raise DamageError(f"the queue of {host.name} is damaged: {line[:80]!r} is no URL of it ({error}).") from error
+
+
+def line_at(host_id: int, line: bytes) -> tuple[int, bytes]:
+    """The rank of the URL in *line*, and its line if its host gets this id; raises what ``url_of`` raises."""
+    if not line.startswith(_SPECIAL):
+        return (line[0] - _FIRST) % RANKS, line
+    key, url, rank, *rest = json.loads(line[1:])
+    return rank, _SPECIAL + json.dumps([key_of(host_id, hash_in(key)), url, rank, *rest]).encode("ascii")
 
 
 # -- lines in the tables

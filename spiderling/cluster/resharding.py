@@ -235,7 +235,6 @@ class _Part:
         self._last += not host
         host = host or self._last
         self._ids[name] = host
-        self._gone.discard(host)
         reason = moving.reason
         waiting, parked = (len(moving.lines), 0) if reason is None else (0, len(moving.lines))
         self._rows.append(

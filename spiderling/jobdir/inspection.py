@@ -29,6 +29,7 @@ from spiderling.base.urls import HASH_BITS, canonicalize, owner_of, shard_of_pag
 from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import SUFFIX, CorpusDocument, documents, frame_texts
 from spiderling.frontier.admission import Scope
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.state_file import usable_version, what_to_do
 from spiderling.frontier.storage.tables import newest_lengths
@@ -139,7 +140,9 @@ class Inspection:
 
     @cached_property
     def hosts_by_state(self) -> Counter[str]:
-        rows = self.rows("SELECT state, count(*) AS hosts FROM host GROUP BY state ORDER BY hosts DESC")
+        """Those that have moved to another shard count there."""
+        there = f"WHERE state != '{HostState.MOVED.value}'"
+        rows = self.rows(f"SELECT state, count(*) AS hosts FROM host {there} GROUP BY state ORDER BY hosts DESC")
         return Counter({row["state"]: row["hosts"] for row in rows})
 
     # -- as one part of a crawl

@@ -2,13 +2,18 @@
 
 SQLite is watched where it touches the disk: its default VFS (https://www.sqlite.org/vfs.html) is told to call this
 module before it writes.  Python's renaming, deleting, cutting and syncing is watched in ``os``; what Python wrote to a
-file is seen when it syncs it.
+file is seen when it writes it through ``open``, and at the latest when it syncs it.
+
+A Recording may also refuse a call (`Recording.refusal`), as a disk that is full or fails does.
 """
 
 from __future__ import annotations
 
 import _sqlite3
+import builtins
 import ctypes
+import errno
+import io
 import os
 import pickle
 import random
@@ -24,12 +29,13 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 
 BLOCK_BYTES = 512  # what a disk writes whole or not at all
 _JOURNALS = ("-wal", "-journal")
+_plain_open = io.open  # which refuses nothing
 
 
 class Step(NamedTuple):
     """One change of a file or directory, or a sync of one."""
 
-    kind: str  # write, truncate, sync, rename, link, unlink or mkdir
+    kind: str  # write, truncate, sync, unsynced (a sync that failed), rename, link, unlink or mkdir
     path: str  # relative to the directory that is recorded
     offset: int = 0  # where is written; the new length of a file that is truncated
     data: bytes = b""
@@ -39,13 +45,33 @@ class Step(NamedTuple):
 class Recording:
     """The steps of a process, and what a caller has `noted` between them."""
 
+    unwatched: frozenset[str] = frozenset()  # files whose writing is not seen
+
     def __init__(self, directory: Path) -> None:
         self.directory = directory.resolve()
         self.steps: list[Step] = []
         self.notes: list[tuple[int, Any]] = []  # (Number of steps before it, what was noted)
         self.files = _files_below(self.directory)  # the files and their content at the beginning
         self._known = {name: len(data) for name, data in self.files.items()}
+        self._names: dict[Any, str | None] = {}  # path -> its name in the directory
         self.of_sqlite: set[str] = set()  # paths of the files that SQLite has opened
+
+    def refusal(self, kind: str, name: str) -> int:
+        """The errno with which a call fails that is about to change the file *name*, or to open it; 0: it does not."""
+        return 0
+
+    def refused(self, kind: str, path: Any) -> int:
+        """The same for a *path*; 0 outside of the directory."""
+        name = self.name_of(path)
+        code = 0 if name is None else self.refusal(kind, name)
+        if code and kind == "sync":
+            self.add("unsynced", path)
+        return code
+
+    def ask(self, kind: str, path: Any) -> None:
+        """Raise the OSError with which a call on *path* fails, if it does."""
+        if code := self.refused(kind, path):
+            raise OSError(code, os.strerror(code), os.fspath(path))
 
     def note(self, what: Any) -> None:
         self.notes.append((len(self.steps), what))
@@ -69,10 +95,14 @@ class Recording:
                     self.see_written(file.path)
         if name is None or not os.path.isfile(path):
             return
-        data, known = Path(path).read_bytes(), self._known.get(name, 0)
+        with _plain_open(path, "rb") as file:
+            data, known = file.read(), self._known.get(name, 0)
         if len(data) > known or name not in self._known:
             self.steps.append(Step("write", name, known, data[known:]))
         self._known[name] = len(data)
+
+    def has(self, path: Any) -> bool:
+        return (self.name_of(path) or "") in self._known
 
     def remember(self, path: Any) -> None:
         """The file at *path* is as it is recorded."""
@@ -87,6 +117,11 @@ class Recording:
     def name_of(self, path: Any) -> str | None:
         if path is None or isinstance(path, int):
             return None
+        if path not in self._names:
+            self._names[path] = self._name_of(path)
+        return self._names[path]
+
+    def _name_of(self, path: Any) -> str | None:
         full = os.path.realpath(os.path.dirname(os.fspath(path))) + "/" + os.path.basename(os.fspath(path))
         full = os.path.normpath(full)
         if full == str(self.directory):
@@ -116,6 +151,14 @@ def after_kills(recording: Recording) -> Iterator[dict[str, bytes]]:
         yield {name: bytes(data) for name, data in files.items()}
 
 
+def after_kill(recording: Recording) -> dict[str, bytes]:
+    """The files after all steps."""
+    files = {name: bytearray(data) for name, data in recording.files.items()}
+    for step in recording.steps:
+        _do(step, files)
+    return {name: bytes(data) for name, data in files.items()}
+
+
 def _do(step: Step, files: dict[str, bytearray]) -> None:
     if step.kind == "write":
         data = files.setdefault(step.path, bytearray())
@@ -140,11 +183,8 @@ def after_power_cut(recording: Recording, steps: int, rng: random.Random) -> dic
     the last ones since the last sync of a directory may be missing.
     """
     done = recording.steps[:steps]
-    synced: dict[int, int] = {}  # file -> the step of its last sync
     owner = _owners(recording, done)
-    for number, step in enumerate(done):
-        if step.kind == "sync" and owner[number] is not None:
-            synced[owner[number] or 0] = number
+    durable = _durable(done, owner)
     names_synced = max((n for n, step in enumerate(done) if step.kind == "sync" and owner[n] is None), default=0)
     names = [n for n, step in enumerate(done) if step.kind in ("rename", "link", "unlink") and n > names_synced]
     names += [n for n in _creations(recording, done) if n > names_synced]
@@ -159,12 +199,27 @@ def after_power_cut(recording: Recording, steps: int, rng: random.Random) -> dic
             continue
         if step.path in gone:
             continue
-        file = owner[number]
-        if step.kind == "write" and file is not None and number > synced.get(file, -1):
+        if step.kind == "write" and number not in durable:
             _write_some(step, files, rng)
         else:
             _do(step, files)
     return {name: bytes(data) for name, data in files.items()}
+
+
+def _durable(done: list[Step], owner: list[int | None]) -> set[int]:
+    """The writes that a sync of their file has made durable.
+
+    A sync that fails gives up what it was to write: the next one says nothing of it (https://lwn.net/Articles/752063/).
+    """
+    waiting: dict[int | None, list[int]] = {}
+    durable: set[int] = set()
+    for number, step in enumerate(done):
+        if step.kind == "write":
+            waiting.setdefault(owner[number], []).append(number)
+        elif step.kind in ("sync", "unsynced") and owner[number] is not None:
+            written = waiting.pop(owner[number], [])
+            durable.update(written if step.kind == "sync" else ())
+    return durable
 
 
 def _owners(recording: Recording, done: list[Step]) -> list[int | None]:
@@ -216,6 +271,9 @@ _DELETE = ctypes.CFUNCTYPE(_INT, _VOID, _TEXT, _INT)
 _WRITE = ctypes.CFUNCTYPE(_INT, _VOID, _VOID, _INT, _LONG)
 _TRUNCATE = ctypes.CFUNCTYPE(_INT, _VOID, _LONG)
 _SYNC = ctypes.CFUNCTYPE(_INT, _VOID, _INT)
+_SQLITE_FULL = 13
+_SQLITE_CODES = {"write": 778, "truncate": 1546, "sync": 1034, "unlink": 2570, "open": 14}
+"""How SQLite names an error of each call (https://www.sqlite.org/rescode.html)."""
 _METHODS = 19  # words of sqlite3_io_methods, of which the first is its version
 
 
@@ -244,6 +302,9 @@ class _Watch:
         self._vfs.open, self._vfs.delete = (ctypes.cast(function, _VOID) for function in self._kept)
 
     def _opening(self, vfs: int, name: bytes | None, file: int, flags: int, out: int) -> int:
+        if name is not None and (refused := self._refused("open", name)):
+            ctypes.cast(file, ctypes.POINTER(_VOID))[0] = None
+            return refused
         is_new = name is not None and not os.path.exists(name)
         code = self._open(vfs, name, file, flags, out)
         methods = ctypes.cast(file, ctypes.POINTER(_VOID))
@@ -262,14 +323,20 @@ class _Watch:
             write, truncate, sync = _WRITE(table[3]), _TRUNCATE(table[4]), _SYNC(table[5])
 
             def writing(file: int, data: int, size: int, offset: int) -> int:
+                if refused := self._refused("write", self._paths[file]):
+                    return refused
                 self._add("write", file, offset=offset, data=ctypes.string_at(data, size))
                 return int(write(file, data, size, offset))
 
             def truncating(file: int, size: int) -> int:
+                if refused := self._refused("truncate", self._paths[file]):
+                    return refused
                 self._add("truncate", file, offset=size)
                 return int(truncate(file, size))
 
             def syncing(file: int, flags: int) -> int:
+                if refused := self._refused("sync", self._paths[file]):
+                    return refused
                 code = int(sync(file, flags))
                 self._add("sync", file)
                 path = self._paths[file]
@@ -286,6 +353,8 @@ class _Watch:
         return ctypes.addressof(self._tables[methods]) if methods in self._tables else methods
 
     def _deleting(self, vfs: int, name: bytes, syncs: int) -> int:
+        if os.path.exists(name) and (refused := self._refused("unlink", name)):
+            return refused
         if self.recording is not None and os.path.exists(name):
             self.recording.add("unlink", name.decode())
             self.recording.forget(name.decode())
@@ -293,6 +362,11 @@ class _Watch:
         if syncs and self.recording is not None:
             self.recording.add("sync", os.path.dirname(name.decode()))
         return code
+
+    def _refused(self, kind: str, name: bytes) -> int:
+        """SQLite's code for the refusal of a call; 0: it is not refused."""
+        code = 0 if self.recording is None else self.recording.refused(kind, name.decode())
+        return _SQLITE_FULL if code == errno.ENOSPC else _SQLITE_CODES[kind] if code else 0
 
     def _add(self, kind: str, file: int, **more: Any) -> None:
         if self.recording is not None:
@@ -303,31 +377,82 @@ _watch: list[_Watch] = []
 
 
 @contextmanager
-def recorded(directory: Path) -> Iterator[Recording]:
-    """Record what this process does to files below *directory* within the block."""
+def recorded(directory: Path, recording: Recording | None = None) -> Iterator[Recording]:
+    """Record what this process does to files below *directory* within the block, in *recording* if one is given."""
     if not _watch:
         _watch.append(_Watch())
-    recording = Recording(directory)
+    recording = recording or Recording(directory)
     former = {name: getattr(os, name) for name in ("fsync", "replace", "rename", "unlink", "link", "truncate")}
     _watch[0].recording = recording
     try:
         for name, function in former.items():
             setattr(os, name, _seen(name, function, recording))
+        opening, opening_descriptor = io.open, os.open
+        io.open = builtins.open = _opened(opening, recording)
+        os.open = _opened_descriptor(opening_descriptor, recording)
         yield recording
     finally:
+        io.open = builtins.open = opening
+        os.open = opening_descriptor
         _watch[0].recording = None
         for name, function in former.items():
             setattr(os, name, function)
+
+
+class _WatchedFile(io.FileIO):
+    """A file whose writes are seen at once, and may be refused."""
+
+    recording: Recording
+
+    def write(self, data: Any) -> int:
+        self.recording.ask("write", self.name)
+        written = super().write(data)
+        self.recording.see_written(self.name)
+        return written
+
+
+def _opened(function: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+    def opening(
+        file: Any, mode: str = "r", buffering: int = -1, encoding: str | None = None, *more: Any, **named: Any
+    ) -> Any:
+        if isinstance(file, int) or recording.name_of(file) in (None, *recording.unwatched):
+            return function(file, mode, buffering, encoding, *more, **named)
+        recording.ask("open", file)
+        if not set(mode) & set("wax+"):
+            return function(file, mode, buffering, encoding, *more, **named)
+        if "w" in mode:
+            recording.ask("truncate", file)
+        raw = _WatchedFile(os.fspath(file), mode.replace("b", "").replace("t", ""))
+        raw.recording = recording
+        if "w" in mode and recording.has(file):
+            recording.add("truncate", file)
+            recording.forget(file)
+        recording.see_written(file)
+        buffered = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
+        return buffered if "b" in mode else io.TextIOWrapper(buffered, encoding or "utf-8")
+
+    return opening
+
+
+def _opened_descriptor(function: Callable[..., int], recording: Recording) -> Callable[..., int]:
+    def opening(path: Any, *more: Any, **named: Any) -> int:
+        if recording.name_of(path) not in (None, *recording.unwatched):
+            recording.ask("open", path)
+        return function(path, *more, **named)
+
+    return opening
 
 
 def _seen(name: str, function: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
     def syncing(descriptor: int) -> None:
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         recording.see_written(path)
+        recording.ask("sync", path)
         function(descriptor)
         recording.add("sync", path)
 
     def renaming(source: Any, target: Any, **more: Any) -> None:
+        recording.ask("rename", source)
         recording.see_written(source)
         recording.add("link" if name == "link" else "rename", source, target=target)
         function(source, target, **more)
@@ -337,11 +462,13 @@ def _seen(name: str, function: Callable[..., Any], recording: Recording) -> Call
 
     def unlinking(path: Any, **more: Any) -> None:
         if os.path.lexists(path):
+            recording.ask("unlink", path)
             recording.add("unlink", path)
             recording.forget(path)
         function(path, **more)
 
     def truncating(path: Any, length: int) -> None:
+        recording.ask("truncate", path)
         recording.see_written(path)
         recording.add("truncate", path, offset=length)
         function(path, length)

@@ -1,0 +1,135 @@
+"""Whole crawls in virtual time with faults by a seed: kills, power cuts, bad disks, clocks, people, networks.
+
+    python -m benchmarks.simulated_faults [--seeds N] [--from SEED] [--jobs N] [--planted] [--every]
+
+Scrapy's engine and all of the product run in this process, against a generated web and on a recorded disk
+(tests/simulated/).  A seed that fails is told, made small and told again; ``--seeds 1 --from SEED`` repeats it alone.
+``--every`` fails each call on the disk of a small crawl, one after the other, with each error.  ``--planted`` brings
+mended faults back, one by one, and asks whether the seeds find them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from benchmarks.common import result, table
+from tests.simulated.history import Told, every, play, shrunk
+from tests.simulated.planted import PLANTED, planted
+
+_SEEDED = {"PYTHONHASHSEED": "0"}  # so that a seed gives the same history in each process
+_SEEDS_OF_PLANTED = 60  # seeds within which a planted fault is to be found; chosen
+_KINDS = ("hung", "lost", "duplicated", "impolite")
+
+
+def main() -> None:
+    options = _arguments()
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        command = [sys.executable, "-m", "benchmarks.simulated_faults", *sys.argv[1:]]
+        sys.exit(subprocess.run(command, env={**os.environ, **_SEEDED}, check=False).returncode)
+    logging.getLogger().addHandler(logging.NullHandler())
+    if options.planted:
+        _look_for_planted(options.jobs)
+        return
+    seeds = range(options.first, options.first + options.seeds)
+    histories = every(options.first) if options.every else ((seed, None) for seed in seeds)
+    wrong: Counter[str] = Counter()
+    endings: Counter[str] = Counter()
+    cpu_s: list[float] = []
+    documents = 0
+    for told in _played(histories, options.jobs):
+        cpu_s.append(told.cpu_s)
+        documents += told.documents
+        endings.update(ending.kind for ending in told.endings)
+        if told.wrong:
+            wrong[told.kind] += 1
+            _tell(told, options.until_wrong)
+            if options.until_wrong:
+                break
+    table(("sessions that", "number"), [*endings.items()])
+    result(
+        seeds=len(cpu_s),
+        **{kind: wrong[kind] for kind in _KINDS},
+        otherwise_wrong=wrong.total() - sum(wrong[kind] for kind in _KINDS),
+        documents=documents,
+        median_cpu_s=round(statistics.median(cpu_s), 3),
+    )
+    sys.exit(1 if wrong else 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
+    parser.add_argument("--seeds", type=int, default=100, metavar="N", help="histories (default 100)")
+    parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (default 0)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
+    parser.add_argument("--planted", action="store_true", help="whether mended faults would be found")
+    parser.add_argument("--every", action="store_true", help="fail every call of a small crawl")
+    parser.add_argument("--until-wrong", action="store_true", help="end at the first failure, without making it small")
+    options = parser.parse_args()
+    options.seeds = 25 if options.quick else options.seeds
+    return options
+
+
+def _played(histories: Iterable[tuple[int, object]], jobs: int) -> Iterator[Told]:
+    if jobs == 1:
+        yield from (play(*history) for history in histories)  # type: ignore[arg-type]
+        return
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        yield from pool.map(_play, histories, chunksize=4)
+
+
+def _play(history: tuple[int, object]) -> Told:
+    logging.getLogger().addHandler(logging.NullHandler())
+    return play(*history)  # type: ignore[arg-type]
+
+
+def _tell(told: Told, is_brief: bool) -> None:
+    print(f"seed {told.seed}: {told.wrong[0]}")
+    if not is_brief:
+        told = shrunk(told)
+        print(f"  the least that does it: {told.wrong[0]}")
+        for plan, ending in zip(told.plans, told.endings, strict=False):
+            print(f"    {ending.kind}: {plan} {'; '.join(ending.met[:2])}")
+
+
+def _look_for_planted(jobs: int) -> None:
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        found: dict[str, str] = {}
+        for name, line in zip(PLANTED, pool.map(_first_of, PLANTED), strict=True):
+            found[name] = line
+            print(f"{name}: {line or 'not found'}", flush=True)
+    table(("planted", "found by"), [*found.items()])
+    result(planted=len(PLANTED), found_of_planted=sum(bool(line) for line in found.values()))
+    sys.exit(0 if all(found.values()) else 1)
+
+
+def _first_of(name: str) -> str:
+    """What the first seed that meets the planted fault says; '' if none does."""
+    with tempfile.TemporaryDirectory() as scratch:
+        ended = subprocess.run(
+            [sys.executable, "-m", "benchmarks.simulated_faults", "--until-wrong", f"--seeds={_SEEDS_OF_PLANTED}"],
+            cwd=planted(name, Path(scratch)),
+            env={**os.environ, **_SEEDED},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    lines = [line for line in ended.stdout.splitlines() if line.startswith("seed ")]
+    if not ended.stdout.count("RESULT "):
+        raise RuntimeError(ended.stderr)
+    return lines[0][:120] if lines else ""
+
+
+if __name__ == "__main__":
+    main()

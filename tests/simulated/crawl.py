@@ -1,0 +1,319 @@
+"""One session of a simulated crawl: Scrapy's own engine and every component of the product but worker and wire."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+from unittest import mock
+
+from scrapy.crawler import Crawler
+from scrapy.settings import Settings
+
+from spiderling import languages
+from spiderling.crawl import checkpoint, crawl
+from spiderling.engine.scheduler import FAILED_STAT
+from spiderling.fetch.resolver import Resolver
+from spiderling.frontier.storage import queues
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.spiders.spiderling import SpiderlingSpider
+from tests.recorded_disk import Recording, recorded
+from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
+from tests.simulated.web import Network, Wire
+
+LONGEST_S = 6 * 3600.0  # seconds of virtual time after which a session that goes on has hung; chosen
+CONTROL_S = 15.0  # seconds for which a person's change of control.yaml stands
+CALM = b"{}\n"
+MAX_OUTCOMES, SEGMENT_BYTES, FLUSH_URLS = 6, 2000, 20
+"""In place of the limits of that name, so that a small crawl has batches, full segments and flushes of queues."""
+FIND = cache(languages.find_languages)
+RECOGNISED = languages.to_recognise(FIND("cs", ""), "", "")
+"""What the directories of models have is looked up once: it takes a quarter of a session."""
+SETTINGS: dict[str, Any] = {
+    "TWISTED_REACTOR_ENABLED": False,
+    "ADDONS": {"spiderling.addon.SpiderlingAddon": 300},
+    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "tests.simulated.web.Wire"),
+    "ITEM_PIPELINES": {
+        "tests.simulated.web.InstantText": 100,
+        "spiderling.pipelines.CleanPipeline": None,
+        "spiderling.pipelines.QualityPipeline": None,
+    },
+    "SPIDERLING_ALLOW_NETWORKS": "127.84.0.0/16",
+    "SPIDERLING_COMPILED": "no",
+    "SPIDERLING_DEDUP": "exact",
+    "SPIDERLING_OPTOUTS": "tdm-file=ignore,ai-txt=ignore",
+    "SPIDERLING_YIELD_PROFILE": "off",
+    "SPIDERLING_HOST_INTERVAL_S": 1.0,
+    "SPIDERLING_IP_INTERVAL_S": 0.2,
+    "SPIDERLING_RETRIES": 3,
+}
+
+
+class Fault(NamedTuple):
+    """What goes wrong at the *call*-th call on the disk of a session."""
+
+    call: int
+    code: int  # an errno; 0: the process is killed before the call
+    lasts: bool = False  # whether all later calls fail too; a full disk still lets files be read, deleted and cut
+
+
+class Disk(Recording):
+    """The recorded JOBDIR, whose calls are counted and fail by plan."""
+
+    unwatched = frozenset(("crawl.log", "state/lock"))
+
+    def __init__(self, directory: Path, faults: tuple[Fault, ...]) -> None:
+        super().__init__(directory)
+        self._faults = faults
+        self.calls = 0
+        self.is_dead = False
+        self._is_spared = False
+        self.met: list[str] = []  # the faults that came, in words
+        self.kinds: list[str] = []
+
+    @contextmanager
+    def spared(self) -> Iterator[None]:
+        """Within it, somebody else than the crawl reads and writes."""
+        self._is_spared = True
+        try:
+            yield
+        finally:
+            self._is_spared = False
+
+    def refusal(self, kind: str, name: str) -> int:
+        if self.is_dead:
+            return errno.EIO
+        if self._is_spared:
+            return 0
+        self.calls += 1
+        self.kinds.append(f"{kind} {name}")
+        for fault in self._faults:
+            if not (fault.call == self.calls or (fault.lasts and fault.call < self.calls)):
+                continue
+            if fault.code == errno.ENOSPC and kind not in ("write", "sync"):
+                continue
+            if fault.code == errno.EMFILE and (kind != "open" or (fault.lasts and name.startswith("state/"))):
+                continue  # a crawl that closes its segments has some again
+            what = os.strerror(fault.code) if fault.code else "kill"
+            self.met.append(f"{what} at call {self.calls}, {kind} {name}")
+            self.is_dead = not fault.code
+            return fault.code or errno.EIO
+        return 0
+
+    def ask(self, kind: str, path: Any) -> None:
+        was_dead = self.is_dead and self.name_of(path) is not None
+        try:
+            super().ask(kind, path)
+        except OSError:
+            if was_dead or self.is_dead:
+                raise Killed from None
+            raise
+
+    def add(self, kind: str, path: Any, **more: Any) -> None:
+        if not self.is_dead:
+            super().add(kind, path, **more)
+
+    def see_written(self, path: Any) -> None:
+        if not self.is_dead:
+            super().see_written(path)
+
+
+class Edit(NamedTuple):
+    """What a person does while a session runs."""
+
+    after_s: float
+    what: str  # control, stop, kill or clock
+    value: Any = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """One session."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    faults: tuple[Fault, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    power_cut: bool = False  # whether a kill is one of the whole machine
+    away: tuple[float, float] | None = None  # seconds after the start from which and to which nothing answers
+    rests_s: float = 0.0  # how long nothing runs before it
+
+
+@dataclass(slots=True)
+class Ending:
+    """How a session ended, and what it said."""
+
+    kind: str  # finished, stopped, failed or killed
+    lines: list[str] = field(default_factory=list)  # warnings and errors
+    wrong: list[str] = field(default_factory=list)  # what no session may do
+    steps: int = 0
+    calls: int = 0
+    met: list[str] = field(default_factory=list)
+
+
+class _Ears(logging.Handler):
+    """What the session says, and tracebacks in it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+        self.errors: list[str] = []
+        self.tracebacks: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = record.getMessage()
+        self.lines.append(f"{record.levelname}: {line}")
+        if record.levelno >= logging.ERROR:
+            self.errors.append(line)
+        if record.exc_info:
+            self.tracebacks.append(f"{line}: {logging.Formatter().formatException(record.exc_info)}"[-1500:])
+
+
+@dataclass(slots=True)
+class Acknowledged:
+    """What commits that have returned promise: bytes of segments."""
+
+    content: dict[str, bytes] = field(default_factory=dict)  # path below JOBDIR -> its acknowledged bytes
+
+
+class Session:
+    """Runs a crawl in *directory* until it ends, is stopped or killed."""
+
+    def __init__(
+        self, directory: Path, plan: Plan, network: Network, clock: Clock, rng: Random, told: Acknowledged
+    ) -> None:
+        self.directory = directory
+        self._plan = plan
+        self._network = network
+        self._clock = clock
+        self._rng = rng
+        self._told = told
+        self.disk = Disk(directory, plan.faults)
+        self._crawler: Crawler | None = None
+        self._is_killed = False
+
+    def run(self) -> Ending:
+        """The session, from the command to the end of the process."""
+        ears = _Ears()
+        root = logging.getLogger()
+        level = root.level
+        Wire.network = self._network
+        self._network.away = tuple(self._clock.now + s for s in self._plan.away) if self._plan.away else (0.0, 0.0)
+        ending = Ending("killed")
+        with ExitStack() as stack:
+            stack.enter_context(self._clock.shown())
+            stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
+            stack.enter_context(mock.patch.object(checkpoint, "MAX_OUTCOMES", MAX_OUTCOMES))
+            stack.enter_context(mock.patch.object(crawl, "SEGMENT_BYTES", SEGMENT_BYTES))
+            stack.enter_context(mock.patch.object(queues, "FLUSH_URLS", FLUSH_URLS))
+            stack.enter_context(mock.patch.object(SqliteStore, "commit", self._committing(SqliteStore.commit)))
+            stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: self._network.resolve(name)))
+            stack.enter_context(mock.patch.object(languages, "find_languages", FIND))
+            stack.enter_context(mock.patch.object(languages, "to_recognise", return_value=RECOGNISED))
+            root.addHandler(ears)
+            stack.callback(root.removeHandler, ears)
+            stack.callback(root.setLevel, level)
+            loop = VirtualLoop(self._clock, self._rng, LONGEST_S, lambda: self._is_killed or self.disk.is_dead)
+            loop.set_exception_handler(
+                lambda _, context: ears.tracebacks.append(f"{context.get('message')}: {context.get('exception')!r}")
+            )
+            asyncio.set_event_loop(loop)
+            stack.enter_context(recorded(self.directory, self.disk))
+            try:
+                loop.run_until_complete(self._crawl())
+            except Killed:
+                pass
+            except Hung as error:
+                ending.kind = "hung"
+                ending.wrong.append(f"hung: {error}")
+            except Exception as error:
+                if not self.disk.is_dead:
+                    ending.kind = "failed"
+                    ending.wrong.append(f"traceback: {error!r}")
+            else:
+                if not self.disk.is_dead and not self._is_killed:
+                    ending.kind = self._kind()
+            self._leave(loop)
+        return self._ended(ending, ears)
+
+    def _leave(self, loop: VirtualLoop) -> None:
+        """End the process: what was to be done is not done any more."""
+        loop.set_exception_handler(lambda _, context: None)
+        self.disk.is_dead = True
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+            if (coroutine := task.get_coro()) is not None:
+                with suppress(BaseException):
+                    coroutine.close()
+        asyncio.set_event_loop(None)
+        loop.close()
+        self._network.forget_open()
+
+    def _ended(self, ending: Ending, ears: _Ears) -> Ending:
+        ending.lines = ears.lines
+        ending.steps = len(self.disk.steps)
+        ending.calls = self.disk.calls
+        ending.met = self.disk.met
+        if ending.kind == "killed":
+            return ending
+        ending.wrong += [f"traceback: {line}" for line in ears.tracebacks]
+        stops = [line for line in ears.errors if line.startswith("The crawl stops: ")]
+        others = [line for line in ears.errors if line not in stops and "is left aside until it is mended" not in line]
+        ending.wrong += [f"error: {line}" for line in others]
+        if (ending.kind == "failed") != (len(stops) == 1):
+            ending.wrong.append(f"{ending.kind}, and says {stops}")
+        return ending
+
+    def _kind(self) -> str:
+        assert self._crawler is not None
+        stats = self._crawler.stats.get_stats()
+        if FAILED_STAT in stats:
+            return "failed"
+        return "finished" if stats.get("finish_reason") == "finished" else "stopped"
+
+    def _committing(self, commit: Any) -> Any:
+        """Note what a commit has acknowledged."""
+
+        def committing(store: SqliteStore, changes: Changes) -> None:
+            commit(store, changes)
+            if not self.disk.is_dead:
+                with self.disk.spared():
+                    for row in changes.segments:
+                        name = f"{row.kind}/{row.name}"
+                        self._told.content[name] = (self.directory / name).read_bytes()[: row.length_bytes]
+
+        return committing
+
+    async def _crawl(self) -> None:
+        settings = Settings()
+        settings.setdict({**SETTINGS, **self._plan.options, "JOBDIR": str(self.directory)}, priority="project")
+        settings.copy = lambda: settings  # type: ignore[method-assign]  # which takes 20 ms
+        self._crawler = crawler = Crawler(SpiderlingSpider, settings)
+        for edit in self._plan.edits:
+            asyncio.get_running_loop().call_later(edit.after_s, self._do, edit)
+        await crawler.crawl_async(lang="cs", seeds=" ".join(self._network.web.seeds))
+
+    def _do(self, edit: Edit) -> None:
+        if edit.what == "control":
+            if self.directory.is_dir():
+                with self.disk.spared():
+                    (self.directory / "control.yaml").write_bytes(edit.value)
+                if edit.value != CALM:  # what holds a crawl up is taken back
+                    asyncio.get_running_loop().call_later(CONTROL_S, self._do, edit._replace(value=CALM))
+        elif edit.what == "clock":
+            self._clock.wall_ahead_s += edit.value
+        elif edit.what == "kill":
+            self._is_killed = True
+        elif self._crawler is not None and self._crawler.crawling:
+            if self._crawler.engine.running:
+                self._stopping = asyncio.ensure_future(self._crawler.stop_async())
+            else:  # a signal waits for the engine (engine/scheduler.py, Opening)
+                asyncio.get_running_loop().call_later(0.01, self._do, edit)

@@ -1,0 +1,246 @@
+"""The life of a simulated crawl from one seed: sessions with faults, one without, and what must be true of all.
+
+A history that fails is told by its seed, and made small: sessions, faults, edits and options are taken away as long as
+it fails in the same way.
+"""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.corpus.segments import read_documents
+from spiderling.jobdir.damage import problems
+from spiderling.jobdir.inspection import Inspection
+from tests.recorded_disk import after_kill, after_power_cut, write_files
+from tests.simulated.clock import Clock
+from tests.simulated.crawl import CALM, SETTINGS, Acknowledged, Edit, Ending, Fault, Plan, Session
+from tests.simulated.web import Network, generated
+
+SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # where histories are played, in memory
+CODES = (0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE)
+"""What a fault is: a kill in half of the cases."""
+CONTROLS = (
+    b"pause: true\n",
+    b"pause: [\n",
+    b"\xff\xfe",
+    b"host_interval_s: 2\n",
+    b"nonsense: 1\n",
+    b"ip_interval_s: 0.5\n",
+)
+SPARE_S = 1e-3  # seconds by which an interval may be short: what a float leaves out
+CHANGES = (
+    {"SPIDERLING_HOST_INTERVAL_S": 2.0},
+    {"SPIDERLING_LINKS": "on"},
+    {"SPIDERLING_WARC": "on"},
+    {"SPIDERLING_TRAIL": "ends"},
+    {"SPIDERLING_DURABILITY": "normal"},
+    {"SPIDERLING_ACTIVE_HOSTS": 2},
+    {"SPIDERLING_MAX_DOCUMENTS": 10},
+    {"SPIDERLING_OPTOUT_FILES": "kept", "SPIDERLING_OPTOUTS": ""},
+)
+
+
+@dataclass(slots=True)
+class Told:
+    """What came of a history."""
+
+    seed: int
+    plans: list[Plan]
+    pages: int = 0
+    endings: list[Ending] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)  # what must not be, each line with its kind before the colon
+    cpu_s: float = 0.0
+    documents: int = 0
+
+    @property
+    def kind(self) -> str:
+        return self.wrong[0].partition(":")[0] if self.wrong else ""
+
+
+def planned(seed: int) -> list[Plan]:
+    """Two or three sessions with faults, and one without."""
+    rng = Random(f"plan {seed}")
+    plans = [_faulty(rng) for _ in range(rng.randint(1, 3))]
+    return [*plans, Plan(rests_s=rng.choice((0.0, 5.0, 5000.0)))]
+
+
+def _faulty(rng: Random) -> Plan:
+    options: dict[str, object] = {}
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        options |= rng.choice(CHANGES)
+    faults: tuple[Fault, ...] = ()
+    edits: list[Edit] = []
+    kind = rng.random()
+    after_s = rng.choice((0.0, 0.5, 3.0, 3.0, 12.0, 20.0)) + rng.random()
+    if kind < 0.7:
+        call = rng.choice((rng.randint(1, 60), rng.randint(30, 150), rng.randint(60, 700), rng.randint(60, 300)))
+        code = rng.choice(CODES)
+        faults = (Fault(call, code, code != 0 and rng.random() < 0.4),)
+    elif kind < 0.9:
+        edits.append(Edit(after_s, "stop"))
+    else:
+        edits.append(Edit(after_s, "kill"))
+    if rng.random() < 0.3:
+        edits.append(Edit(rng.uniform(0, 15), "control", rng.choice(CONTROLS)))
+    if rng.random() < 0.2:
+        edits.append(Edit(rng.uniform(0, 15), "clock", rng.choice((-3e7, -60.0, 60.0, 3e7))))
+    away = (rng.uniform(0, 15), rng.uniform(15, 90)) if rng.random() < 0.1 else None
+    is_cut = options.get("SPIDERLING_DURABILITY") != "normal" and rng.random() < 0.5
+    return Plan(options, faults, tuple(edits), is_cut, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
+
+
+def play(seed: int, plans: list[Plan] | None = None, pages: int = 0) -> Told:
+    """The history of *seed*, or of other *plans* over its web, which may have so many *pages*."""
+    told = Told(seed, planned(seed) if plans is None else plans, pages)
+    began = time.process_time()
+    with tempfile.TemporaryDirectory(dir=SCRATCH, prefix="simulated-") as scratch:
+        _History(told, Path(scratch)).play()
+    told.cpu_s = time.process_time() - began
+    return told
+
+
+SMALL = 7  # pages of the web in which every call fails once; chosen: a session of it has all kinds of calls
+
+
+def every(seed: int) -> Iterator[tuple[int, list[Plan], int]]:
+    """Histories of a small web in which each call of the first, and of a second session fails once, by each error."""
+    stop = Edit(4.0, "stop")
+    links = {"SPIDERLING_LINKS": "on"}
+    for before, plan in (((), Plan(links, edits=(stop,))), ((Plan(links, edits=(stop,)),), Plan(links))):
+        whole = play(seed, [*before, plan], SMALL)
+        for call in range(1, whole.endings[-1].calls + 1):
+            for code, is_cut in (
+                (0, False),
+                (0, True),
+                (errno.ENOSPC, False),
+                (errno.EIO, False),
+                (errno.EMFILE, False),
+            ):
+                failing = replace(plan, faults=(Fault(call, code),), power_cut=is_cut)
+                yield seed, [*before, failing, Plan(links)], SMALL
+
+
+class _History:
+    def __init__(self, told: Told, scratch: Path) -> None:
+        self._told = told
+        self._scratch = scratch
+        self._rng = Random(f"run {told.seed}")
+        self._clock = Clock()
+        self._network = Network(generated(Random(f"web {told.seed}"), told.pages), self._clock, self._rng)
+        self._acknowledged = Acknowledged()
+
+    def play(self) -> None:
+        directory = self._scratch / "0" / "job"
+        for number, plan in enumerate(self._told.plans, 1):
+            self._clock.now += plan.rests_s
+            if directory.is_dir():
+                (directory / "control.yaml").write_bytes(CALM)
+            session = Session(directory, plan, self._network, self._clock, self._rng, self._acknowledged)
+            ending = session.run()
+            self._told.endings.append(ending)
+            self._told.wrong += [f"{line} (session {number})" for line in ending.wrong]
+            if ending.kind == "hung":
+                return
+            if ending.kind == "killed":
+                directory = self._image(session, number, plan.power_cut)
+            self._told.wrong += [f"{line} (after session {number}, {ending.kind})" for line in self._checked(directory)]
+            if ending.kind == "finished":
+                self._told.wrong += self._corpus(directory)
+            if self._told.wrong:
+                return
+        if self._told.endings[-1].kind != "finished":
+            self._told.wrong.append(f"unfinished: {self._told.endings[-1].kind}, {self._told.endings[-1].lines[-3:]}")
+        self._told.wrong += self._manners()
+
+    def _image(self, session: Session, number: int, power_cut: bool) -> Path:
+        """What the killed process, or the power cut, has left, in a directory of its own."""
+        if power_cut:
+            files = after_power_cut(session.disk, len(session.disk.steps), self._rng)
+        else:
+            files = after_kill(session.disk)
+        return write_files(files, self._scratch / str(number) / "job")
+
+    def _checked(self, directory: Path) -> Iterator[str]:
+        """What is wrong with the directory of a crawl that does not run."""
+        for name, content in self._acknowledged.content.items():
+            path = directory / name
+            if not path.is_file() or path.read_bytes()[: len(content)] != content:
+                yield f"lost: {len(content)} acknowledged bytes of {name}"
+        try:
+            with closing(Inspection(directory)) as crawl:
+                for line in problems(crawl):
+                    yield f"damaged: {line}"
+        except BadInput:
+            if self._acknowledged.content:
+                yield "lost: the state is gone"
+        except SpiderlingError as error:
+            yield f"damaged: {error}"
+
+    def _corpus(self, directory: Path) -> Iterator[str]:
+        """Whether each text that can be had is in the corpus, once."""
+        documents = [d for path in sorted(directory.glob("corpus/*.zst")) for d in read_documents(path)]
+        texts = Counter("\n".join(document.paragraphs) for document in documents)
+        self._told.documents = len(documents)
+        yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1)
+        wanted = self._network.web.texts()
+        yield from (f"lost: {text[:30]} is not in the corpus" for text in sorted(wanted - texts.keys()))
+        yield from (f"foreign: {text[:30]}" for text in texts if text not in wanted)
+
+    def _manners(self) -> Iterator[str]:
+        """Whether hosts and addresses were left in peace between two requests, and what robots.txt forbids."""
+        yield from (f"impolite: {line}" for line in self._network.impolite)
+        for place, least_s in ((1, SETTINGS["SPIDERLING_HOST_INTERVAL_S"]), (2, SETTINGS["SPIDERLING_IP_INTERVAL_S"])):
+            last: dict[str, float] = {}
+            for start in self._network.starts:
+                name = str(start[place])
+                if start[0] - last.get(name, -1e9) < least_s - SPARE_S:
+                    yield f"impolite: {name} again after {start[0] - last[name]:.3f} s, {start[3]} at {start[0]:.3f}"
+                last[name] = start[0]
+        for *_, url in self._network.starts:
+            if self._network.web.forbids(url):
+                yield f"impolite: {url} is forbidden"
+
+
+def shrunk(told: Told) -> Told:
+    """The smallest history that is wrong in the same way, found by taking away one thing after the other."""
+    smallest = told
+    changed = True
+    while changed:
+        changed = False
+        for plans in _smaller(smallest.plans):
+            tried = play(told.seed, plans, told.pages)
+            if tried.kind == told.kind:
+                smallest, changed = tried, True
+                break
+    return smallest
+
+
+def _smaller(plans: list[Plan]) -> Iterator[list[Plan]]:
+    for number, plan in enumerate(plans):
+
+        def without(**change: object) -> list[Plan]:
+            return [*plans[:number], replace(plan, **change), *plans[number + 1 :]]  # noqa: B023
+
+        if number < len(plans) - 1:
+            yield [*plans[:number], *plans[number + 1 :]]
+        for place in range(len(plan.faults)):
+            yield without(faults=plan.faults[:place] + plan.faults[place + 1 :])
+        for place in range(len(plan.edits)):
+            yield without(edits=plan.edits[:place] + plan.edits[place + 1 :])
+        for name in plan.options:
+            yield without(options={key: value for key, value in plan.options.items() if key != name})
+        if plan.away:
+            yield without(away=None)
+        if plan.rests_s:
+            yield without(rests_s=0.0)
+        if plan.power_cut:
+            yield without(power_cut=False)

@@ -1,0 +1,48 @@
+"""Crawls in virtual time: nothing is wrong with a few seeds, and what was mended would be found by one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from needs import needs
+
+from tests.simulated.planted import PLANTED, ROOT, changed, planted
+
+
+def simulated(directory: Path, *options: str) -> tuple[str, dict[str, float]]:
+    """What the script says, and its RESULT; a process of its own, since Scrapy has no reactor there."""
+    command = [sys.executable, "-m", "benchmarks.simulated_faults", *options]
+    ended = subprocess.run(
+        command, cwd=directory, env={**os.environ, "PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in ended.stdout.splitlines() if line.startswith("RESULT ")]
+    assert lines, ended.stdout + ended.stderr
+    return ended.stdout, json.loads(lines[0].removeprefix("RESULT "))
+
+
+@needs("SQLite's VFS")
+def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
+    said, found = simulated(ROOT, "--seeds", "12")
+    assert (found["seeds"], said.count("seed ")) == (12, 0), said
+    assert found["documents"] > 200 and "killed" in said and "failed" in said
+
+
+@needs("SQLite's VFS")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("what a kill left of a segment stays", "unfinished"), ("an interval begins at the hand-out", "impolite")],
+)
+def test_a_fault_that_was_mended_is_found_and_the_seed_told(tmp_path, name, kind) -> None:
+    said, found = simulated(planted(name, tmp_path), "--seeds", "12", "--until-wrong")
+    assert f": {kind}: " in said and found["seeds"] <= 12, said
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_source_has_what_a_planted_fault_takes_out(name) -> None:
+    for change in PLANTED[name]:
+        assert changed(change, (ROOT / "spiderling" / change.file).read_text("utf-8"))

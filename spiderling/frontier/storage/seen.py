@@ -24,6 +24,7 @@ class KeyTable:
 
     def __init__(self) -> None:
         self._parts = [array("q") for _ in range(_PART_MASK + 1)]
+        self._size = 0
 
     def load(self, keys: NDArray[np.int64]) -> None:
         """Take in many keys at once; the set must be empty."""
@@ -31,6 +32,7 @@ class KeyTable:
         first = np.ones(len(keys), bool)  # numpy's ``unique`` takes ten times as long
         np.not_equal(keys[1:], keys[:-1], out=first[1:])
         keys = keys[first]
+        self._size = len(keys)
         numbers = (keys >> PREFIX_SHIFT & _PART_MASK).astype(np.uint16)
         keys = keys[np.argsort(numbers, kind="stable")]
         end = 0
@@ -39,7 +41,7 @@ class KeyTable:
             end += number
 
     def __len__(self) -> int:
-        return sum(map(len, self._parts))
+        return self._size
 
     def __contains__(self, key: int) -> bool:
         return not self.missing((key,))
@@ -52,6 +54,7 @@ class KeyTable:
         """Add a few keys; returns the indices in *keys* of those that were there."""
         parts = self._parts
         known = []
+        at = -1
         for at, key in enumerate(keys):
             part = parts[key >> PREFIX_SHIFT & _PART_MASK]
             place = bisect_left(part, key)
@@ -59,6 +62,7 @@ class KeyTable:
                 known.append(at)
             else:
                 part.insert(place, key)
+        self._size += at + 1 - len(known)
         return known
 
     def missing(self, keys: Iterable[int]) -> list[int]:

@@ -7,6 +7,7 @@ it fails in the same way.
 from __future__ import annotations
 
 import errno
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -175,8 +176,12 @@ class _History:
             path = directory / name
             if not path.is_file() or path.read_bytes()[: len(content)] != content:
                 yield f"lost: {len(content)} acknowledged bytes of {name}"
+        copy = self._scratch / "checked"  # since SQLite leaves a log, if an empty one, beside what it reads
+        shutil.rmtree(copy, ignore_errors=True)
         try:
-            with closing(Inspection(directory)) as crawl:
+            if directory.is_dir():
+                shutil.copytree(directory, copy)
+            with closing(Inspection(copy)) as crawl:
                 for line in problems(crawl):
                     yield f"damaged: {line}"
         except BadInput:

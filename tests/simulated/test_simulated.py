@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from needs import needs
 
+from spiderling.base.errors import JobdirError, StorageError
+from spiderling.frontier.storage.sqlite import SqliteStore
+from tests.recorded_disk import recorded
+from tests.simulated.crawl import Disk, Fault
 from tests.simulated.planted import PLANTED, ROOT, changed, planted
 
 
@@ -40,6 +46,28 @@ def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
 def test_a_fault_that_was_mended_is_found_and_the_seed_told(tmp_path, name, kind) -> None:
     said, found = simulated(planted(name, tmp_path), "--seeds", "12", "--until-wrong")
     assert f": {kind}: " in said and found["seeds"] <= 12, said
+
+
+@needs("SQLite's VFS")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EMFILE], ids=errno.errorcode.get)
+def test_a_new_state_that_a_failing_call_held_up_is_made_at_the_next_start(tmp_path, code) -> None:
+    """SQLite says nothing when it closes a file and cannot empty the log: the file got its name without it."""
+    whole = made(tmp_path / "whole")
+    for call in range(1, whole.calls + 1):
+        path = tmp_path / str(call) / "state"
+        with suppress(StorageError, JobdirError):
+            made(path.parent, Fault(call, code))
+        with closing(SqliteStore(path)) as store:
+            assert store.load().counts == {}, call
+    assert whole.calls > 30
+
+
+def made(directory: Path, *faults: Fault) -> Disk:
+    """The disk on which a state was made in *directory*."""
+    directory.mkdir()
+    with recorded(directory, disk := Disk(directory, faults)):
+        SqliteStore(directory / "state").close()
+    return disk
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -184,6 +184,7 @@ class Wire(BaseDownloadHandler):
 
     async def download_request(self, request: Request) -> Response:
         request.meta["wire_bytes"] = 0
+        await asyncio.sleep(self.network.rng.choice((0.0, 0.0, 0.05, 0.3)))  # a process that runs late
         while (seconds := self._gate.connect_in(request)) > 0:
             await asyncio.sleep(seconds)
         address = str(request.meta["address"])

@@ -6,6 +6,7 @@ journal makes whole.  It is read with these, as SQLite would mend it; where that
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -128,6 +129,8 @@ def put_in_place(new: Path, path: Path) -> None:
 
     Beside *path* there must be no log or journal, which SQLite would take for that of the new file.
     """
+    if _is_filled(new, "-wal"):  # SQLite is silent when it closes a file whose log does not fit into it
+        raise OSError(errno.ENOSPC, "its log could not be written into it", str(new))
     sync_file(new)
     new.replace(path)
     sync_directory(path.parent)

@@ -104,6 +104,10 @@ class _Nothing:
         self.calls += 1
 
 
+def _learn_nothing(*_: object) -> None:
+    """These shards keep nothing."""
+
+
 def pages(number: int, seed: int = 1) -> list[tuple[int, LinkingPage, LinkBatch]]:
     """(Shard, page, its links): as many pages for each of SHARDS shards; the workers have looked up the owners."""
     rng = random.Random(seed)
@@ -184,7 +188,7 @@ async def _exchanged(
                 sent_bytes += sum(map(len, outgoing.values()))
                 with clocked.stage("take"):
                     for message in messages:
-                        shard.deliver(message, frontier, now)  # type: ignore[arg-type]
+                        shard.deliver(message, frontier, now, _learn_nothing)  # type: ignore[arg-type]
         redis_s += cpu_of(server) - before
     assert not any(shard.waiting() for shard in shards), "all has arrived"
     for office in offices:

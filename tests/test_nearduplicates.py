@@ -175,6 +175,44 @@ def test_paragraphs_that_repeat_and_embrace_each_other(document):
     ]
 
 
+def test_what_another_shard_has_kept_is_a_duplicate():
+    """Also if a few words were changed; of a paragraph four shingles are told, so it need not be found."""
+    one, other = (NearDuplicates(ShingleFilter(ROOM), has_others=True) for _ in range(2))
+    rng = random.Random(1)
+    long, longer, new = text(rng, 40), text(rng, 80), text(rng, 30)
+    document = shingles([long, "", longer, "Tento nadpis", long])
+    for kept, expected in ((False, [False] * 4), (True, [True, True, True, False])):
+        one.judge("first", document)
+        other.learn(one.settle("first", kept))
+        found = other.judge("second", shingles([longer, "Tento nadpis", long, new]))
+        assert found.tolist() == expected
+        told = other.settle("second", kept=False)
+    assert len(told) == 0 and other.filter.documents == 0, "it has no document of its own"
+    changed = [f"{word} {longer} {new.split()[0]}" for word in new.split()[:9]]
+    assert other.judge("third", shingles([changed[0], new, text(rng, 40)])).tolist() == [True, False, False]
+    assert len(other.settle("third", kept=True)) == 8 and len(one.settle("unknown", kept=True)) == 0
+    assert one.judge("fourth", shingles([long, new, "Ano."])).tolist() == [True, False, False]
+    assert len(one.settle("fourth", kept=True)) == 4 + 1, "only what was new is told"
+
+
+def test_text_that_only_shares_a_part_with_that_of_another_shard_is_no_duplicate():
+    one, other = (NearDuplicates(ShingleFilter(ROOM), has_others=True) for _ in range(2))
+    rng = random.Random(1)
+    found = 0
+    for number in range(300):
+        shared = text(rng, 12)
+        one.judge(number, shingles([shared + " " + text(rng, 30)]))
+        other.learn(one.settle(number, kept=True))
+        found += int(other.judge(number, shingles([shared + " " + text(rng, 30)])).sum())
+    assert found < 15, "of six in thirty-six shingles three of the four least are the same by chance"
+
+
+def test_without_other_shards_nothing_is_told():
+    near = NearDuplicates(ShingleFilter(ROOM))
+    near.judge("first", shingles([text(random.Random(1), 40)]))
+    assert len(near.settle("first", kept=True)) == 0
+
+
 def test_a_hostile_document_takes_no_longer_than_its_length():
     """Each paragraph is a duplicate exactly if the one before is none."""
     words = [f"{number:x}" for number in range(40_000)]

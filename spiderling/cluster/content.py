@@ -1,10 +1,13 @@
-"""The links and single URLs for other shards: gathered, as the bytes of a message, and sealed.
+"""What a shard says to others: links, single URLs and digests; gathered, as the bytes of a message, and sealed.
 
 A message is one zstd frame of sections.  A section is what a shard found between two checkpoints: a head in JSON, and
 a tail of columns.  It says what was found; what follows from a URL (hashes, words, form) the receiver computes, so it
 is neither carried nor believed.  The links stand in the order of their pages.  Pages that no strategy can tell apart
 (same distance, end, rank, language; badness to a tenth) count as one, over all sections of a message: the receiver
 puts their links together, since each call of its frontier costs as much as some links.
+
+Links go to the shard that owns their hosts.  Digests of texts go to others, so that what one has kept is a duplicate
+there, and mirrors are found.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from spiderling.base.files import frame_packer, unpack_frame, zstd
 from spiderling.base.link_batch import MAX_HOST, NONE, Derive, LinkBatch, completed
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize, owner_of
+from spiderling.corpus.duplicates import NO_HASHES, Hashes
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import LAST_RANK, SEED_RANK
 from spiderling.frontier.storage.seen import KeyTable
@@ -105,7 +109,20 @@ _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError, Recur
 Places = NDArray[np.int64]
 
 
-def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions: Sequence[Mention]) -> bytes:
+class Texts(NamedTuple):
+    """What shards tell each other of their texts: 64-bit digests."""
+
+    digests: array[int]  # signed, of pages and texts that were kept (`Outcome.digests`)
+    paragraphs: Hashes = NO_HASHES  # of the paragraphs of those that were new (`NearDuplicates.settle`)
+    visits: Hashes = NO_HASHES  # two for each page that may tell a mirror (`Visit.keys`)
+
+
+NO_TEXTS = Texts(array("q"))
+
+
+def section(
+    pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions: Sequence[Mention], texts: Texts = NO_TEXTS
+) -> bytes:
     """A section of a message.
 
     *pages*: whose *links* these are, and how many each has, in their order.  Of a page only what strategies read is
@@ -123,7 +140,10 @@ def section(pages: Sequence[tuple[LinkingPage, int]], links: LinkBatch, mentions
             [mention.target.url, mention.distance, mention.rank, mention.redirects, length, len(mention.salt)]
         )
         tail += [mention.payload or b"", mention.salt]
-    head = json.dumps([abouts, links.hosts, len(links.paths), singles], separators=(",", ":")).encode()
+    columns = [column.tobytes() for column in texts]
+    tail += columns
+    values = [abouts, links.hosts, len(links.paths), singles, *map(len, columns)]
+    head = json.dumps(values, separators=(",", ":")).encode()
     return b"".join([_LENGTHS.pack(len(head), sum(map(len, tail))), head, *tail])
 
 
@@ -137,10 +157,19 @@ class _Section(NamedTuple):
     pages: list[tuple[tuple[Any, ...], int]]  # the head of each page, and its number of links
     links: LinkBatch  # without the columns that follow from the URLs
     mentions: list[Mention]
+    texts: Texts
 
 
-def unpack(message: bytes, derive: Derive | None = None) -> tuple[list[tuple[LinkingPage, LinkBatch]], list[Mention]]:
-    """The content of *message*: links by pages that no strategy can tell apart, and single URLs.
+class Content(NamedTuple):
+    """What a message holds."""
+
+    links: list[tuple[LinkingPage, LinkBatch]]  # by pages that no strategy can tell apart
+    mentions: list[Mention]
+    texts: Texts
+
+
+def unpack(message: bytes, derive: Derive | None = None) -> Content:
+    """The content of *message*.
 
     *derive* may be a faster `derived` of link_batch.py.  Raises ValueError for what no shard can have sent.
     """
@@ -149,7 +178,10 @@ def unpack(message: bytes, derive: Derive | None = None) -> tuple[list[tuple[Lin
         links = _join([one for one in sections if one.links.size], derive)
     except (*_UNREADABLE, zstd.ZstdError) as error:
         raise ValueError(f"a message that cannot be read: {error!r:.200}") from error
-    return links, [mention for one in sections for mention in one.mentions]
+    digests = array("q", chain.from_iterable([one.texts.digests for one in sections]))
+    paragraphs, visits = (np.concatenate([NO_HASHES, *[one.texts[at] for one in sections]]) for at in (1, 2))
+    mentions = [mention for one in sections for mention in one.mentions]
+    return Content(links, mentions, Texts(digests, paragraphs, visits))
 
 
 class _Reader:
@@ -169,7 +201,7 @@ def _sections(reader: _Reader) -> Iterator[_Section]:
     while reader.at < len(reader.data):
         head, tail = _LENGTHS.unpack(reader.take(_LENGTHS.size))
         end = reader.at + head + tail
-        abouts, hosts, length, mentions = json.loads(reader.take(head))
+        abouts, hosts, length, mentions, *of_texts = json.loads(reader.take(head))
         pages = [(tuple(about), number) for *about, number in abouts]
         if any(type(number) is not int or number < 0 for _, number in pages):
             raise ValueError("a page with links that cannot be counted")
@@ -179,7 +211,12 @@ def _sections(reader: _Reader) -> Iterator[_Section]:
         if size and paths.count(b"\n") != size - 1:
             raise ValueError("more or fewer paths than links")
         links = LinkBatch(tuple(hosts), paths, of_host, prefixes=prefixes, flags=flags, scores=scores, anchors=anchors)
-        yield _Section(pages, links, [_mention(mention, reader) for mention in mentions])
+        singles = [_mention(mention, reader) for mention in mentions]
+        digests, *others = map(reader.take, of_texts or (0, 0, 0))  # messages of version 1.0 have none
+        paragraphs, visits = (np.frombuffer(column, np.uint64) for column in others)
+        if len(visits) % 2:
+            raise ValueError("half a visit")
+        yield _Section(pages, links, singles, Texts(array("q", digests), paragraphs, visits))
         if reader.at != end:
             raise ValueError("a section says more or less than its head announces")
 
@@ -273,12 +310,16 @@ _TAIL_BITS = 24  # bits of a host name's hash below the 40 of a URL's hash, in a
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
 _KEY_MASK = (1 << 63) - 1  # so many bits of it, since a KeyTable holds signed keys
 
+TOLD = 15
+"""Other shards that a shard tells of its texts, those that follow it.  Chosen: their digests then take as much
+memory of each as its own text does, and no more in a crawl of more shards (docs/shards.md)."""
+
 _Found = tuple[LinkBatch, NDArray[np.uint16], Places]
 """Links of a page, the owner of each, and the places of those to be sent."""
 
 
 class Gathering:
-    """The links and single URLs of a shard that lead to hosts of others, until the next checkpoint.
+    """What a shard has for others, until the next checkpoint: links, single URLs, digests of texts.
 
     A link that was sent lately is not sent again, unless it shortens the distance of its host.  The memory for that is
     bounded and ends with the process: the receiver knows what it has seen.
@@ -293,18 +334,29 @@ class Gathering:
         self._sent_before = KeyTable()
         self._links: defaultdict[LinkingPage, list[_Found]] = defaultdict(list)
         self._mentions: defaultdict[int, list[Mention]] = defaultdict(list)
+        self._texts: list[Texts] = []
+        self._visits = array("Q")
+        self._told = [(me + step) % shards for step in range(1, min(shards, 1 + TOLD))]
 
     def owner(self, name: str) -> int:
         return owner_of(name, self._shards)
 
     def __bool__(self) -> bool:
-        return bool(self._links or self._mentions)
+        return bool(self._links or self._mentions or self._texts or self._visits)
 
     # -- in
 
     def give(self, mention: Mention) -> None:
         """Take a single URL of a foreign host."""
         self._mentions[self.owner(mention.target.host)].append(mention)
+
+    def tell(self, texts: Texts) -> None:
+        """Take the digests of a document."""
+        self._texts.append(texts)
+
+    def tell_visit(self, host: int, page: int) -> None:
+        """Take the keys of a page."""
+        self._visits.extend((host, page))
 
     def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:
         """Take the links to foreign hosts; returns the places of the others, None if that is all."""
@@ -371,6 +423,13 @@ class Gathering:
         for shard, some in mentions.items():
             for mention in some:
                 yield shard, section((), NONE, (mention,)), 1
+        texts, self._texts = self._texts, []
+        if self._visits:
+            texts.append(NO_TEXTS._replace(visits=np.array(self._visits, np.uint64)))
+            self._visits = array("Q")
+        for one in texts:
+            told = section((), NONE, (), one)
+            yield from [(shard, told, 0) for shard in self._told]
 
 
 def _alike(page: LinkingPage) -> LinkingPage:

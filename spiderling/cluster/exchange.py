@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import struct
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,8 @@ from typing import NamedTuple, TypeAlias
 from spiderling.base.errors import JobdirError
 from spiderling.base.link_batch import Derive, LinkBatch
 from spiderling.base.urls import canonicalize, page_elsewhere
-from spiderling.cluster.content import Gathering, Places, Seal, pack, unpack
+from spiderling.cluster.content import Gathering, Places, Seal, Texts, pack, unpack
+from spiderling.corpus.duplicates import Hashes
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
@@ -44,6 +46,8 @@ FULL_LINKS = 400
 """Links at which a message is sent.  With 200, each costs a tenth more processor time and bytes (cluster.py)."""
 FULL_BYTES = 1 << 20  # bytes, before compression, at which a message is sent; chosen
 MAX_AGE_S = 5.0  # seconds after which a message is sent as it is; chosen: a host is not asked more often
+TEXTS_AGE_S = 2.0
+"""The same if it tells of texts.  With 5, two mirrors at five pages a second keep half as many pages more twice."""
 WINDOW_MESSAGES = 64  # messages to one shard that it has not acknowledged, at most; chosen
 PART_BYTES = 1 << 20  # bytes of messages that go to one shard in a round, but for a single longer one; chosen
 RESEND_S = 5.0
@@ -88,6 +92,7 @@ class Peer:
         self._durable = row.sent  # the same of what the store has
         self._growing: list[bytes] = []  # sections of the newest message, if it grows
         self._links = 0  # in them
+        self._max_age_s = MAX_AGE_S
         self._since = 0.0  # when it was begun
 
         self.sent = self.acknowledged  # number up to which messages are under way
@@ -106,7 +111,7 @@ class Peer:
     def is_due(self, now: float) -> bool:
         """Whether the newest message is full or old, and so must grow no more."""
         is_full = self._links >= FULL_LINKS or sum(map(len, self._growing)) >= FULL_BYTES
-        return bool(self._growing) and (is_full or now - self._since >= MAX_AGE_S)
+        return bool(self._growing) and (is_full or now - self._since >= self._max_age_s)
 
     def drain(self, sections: list[tuple[bytes, int]], now: float) -> list[OutboxRow]:
         """Put *sections*, each with its number of links, into messages; returns the rows that are new or have grown."""
@@ -116,6 +121,9 @@ class Peer:
                 self.newest += 1
                 self._since = now
                 self._links = 0
+                self._max_age_s = MAX_AGE_S
+            if not links:
+                self._max_age_s = TEXTS_AGE_S
             self._growing.append(section)
             self._links += links
             rows += self._finished(now)
@@ -350,6 +358,13 @@ class ShardExchange:
             mention = replace(mention, payload=_BARE)
         self._gathering.give(mention)
 
+    def tell_kept(self, digests: Iterable[int], paragraphs: Hashes) -> None:
+        """This shard has kept a document: let its text be a duplicate in others."""
+        self._gathering.tell(Texts(array("q", digests), paragraphs))
+
+    def tell_visit(self, host: int, page: int) -> None:
+        self._gathering.tell_visit(host, page)
+
     def ask_file(self, request: RobotsRequest, distance: int) -> None:
         self.files.ask(request, distance)
 
@@ -439,10 +454,12 @@ class ShardExchange:
                 messages.append(Message(sender, marks.number, entry[MARKS.size :]))
         return messages
 
-    def deliver(self, message: Message, frontier: Frontier | None, now: float) -> bool:
+    def deliver(
+        self, message: Message, frontier: Frontier | None, now: float, learn: Callable[[array[int], Hashes], None]
+    ) -> bool:
         """Apply *message* to *frontier* if it is next in its sender's sequence; return whether it was applied.
 
-        Without a *frontier* its content is left out.
+        *learn* takes what the sender has kept.  Without a *frontier* the content is left out.
         """
         sender, number, data = message
         peer = self._peers[sender]
@@ -455,17 +472,20 @@ class ShardExchange:
             self.counts["messages left out"] += 1
             return True
         try:
-            found, mentions = unpack(data, self._derive)
+            content = unpack(data, self._derive)
         except ValueError:  # sealed by a shard of ours, and yet it cannot be read: it never will be
             self.counts["messages unreadable"] += 1
             return True
         page = page_elsewhere(sender)
-        for linking, links in found:
+        for linking, links in content.links:
             frontier.put_links(linking, links, now, page)
             self.counts["links taken"] += links.number
-        for mention in mentions:
+        for mention in content.mentions:
             frontier.put_found(replace(mention, page=page), now)
             self.counts["links taken"] += 1
+        digests, paragraphs, visits = content.texts
+        frontier.put_visits(visits.reshape(-1, 2).tolist(), now)
+        learn(digests, paragraphs)
         return True
 
     # -- for people

@@ -110,7 +110,7 @@ class Rounds:
             name = f"message {message.number} of shard {message.sender}"
             frontier = None if name in crawl.frontier.next_fetch.shunned else crawl.frontier
             with crawl.errors.changing(name):
-                self._exchange.deliver(message, frontier, crawl.now())
+                self._exchange.deliver(message, frontier, crawl.now(), crawl.learn)
             if crawl.errors.is_broken:
                 return False
             await asyncio.sleep(0)  # each message takes some milliseconds

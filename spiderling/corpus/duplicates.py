@@ -83,6 +83,9 @@ MAX_SEEN_SHARE = 0.5  # share of a paragraph's shingles above which it is a dupl
 FIRST_BYTES = 1 << 23  # size of the first layer where there is room; chosen
 BYTES_PER_SHINGLE = 1.7
 """Bytes per shingle of a full layer, which takes one new shingle in 330 for seen (chosen by benchmarks/dedup.py)."""
+TOLD = 4
+"""Shingles of a paragraph that other shards are told.  Chosen: three of them have to be known then, which is so for one
+in ten paragraphs of which a third is known, and for eight in ten of those of which four fifths are."""
 _LARGEST_SHARE = 4  # ``max_bytes`` / the largest layer, so that not much is forgotten at once; chosen
 _MIN_SAMPLED = 8  # paragraphs with fewer shingles are not sampled, because the sample could miss them all; chosen
 _SAMPLE_MASK = np.uint64(6)  # a shingle is in the sample if these two bits of its hash are zero: one in four; chosen
@@ -95,6 +98,8 @@ _HALF = np.uint64(32)
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 Owners = NDArray[np.int64]
+NO_HASHES: Hashes = np.zeros(0, np.uint64)
+NO_PLACES: Owners = np.zeros(0, np.int64)
 
 
 class Keys(NamedTuple):
@@ -199,10 +204,10 @@ class ShingleFilter:
             found |= layer.seen(keys)
         return found
 
-    def remember(self, keys: Keys) -> None:
+    def remember(self, keys: Keys, documents: int = 1) -> None:
         """Remember *keys*, those of the new shingles of one document that count."""
         newest = self._open_layer()
-        newest.documents += 1
+        newest.documents += documents
         newest.remember(keys)
 
     def _open_layer(self) -> Layer:
@@ -248,34 +253,69 @@ class ShingledDocument(NamedTuple):
 
 
 class NearDuplicates:
-    """Judges documents one after another; the order of the calls is the order of the corpus."""
+    """Judges documents one after another; the order of the calls is the order of the corpus.
 
-    def __init__(self, seen: ShingleFilter) -> None:
+    Shards tell each other the least TOLD shingles of each new paragraph (a sketch as Broder's of 1997).  A paragraph is
+    a duplicate too if more than half of its own least ones were told or seen.
+    """
+
+    def __init__(self, seen: ShingleFilter, has_others: bool = False) -> None:
+        """*has_others*: there are other shards."""
         self.filter = seen
-        self._pending: dict[Hashable, tuple[Hashes, Keys]] = {}
+        self._has_others = has_others
+        self._pending: dict[Hashable, tuple[Hashes, Keys, Hashes]] = {}
 
     def judge(self, key: Hashable, found: Shingles) -> Flags:
         """For each paragraph, whether it is a duplicate; the others' shingles wait under *key* until `settle`."""
         counted = self.filter.counted(found)
         document = ShingledDocument.of(found.hashes)
         seen = document.seen(self.filter)
-        for hashes, _ in self._pending.values():
+        for hashes, *_ in self._pending.values():
             seen |= np.isin(found.hashes, hashes)
         owner = np.repeat(np.arange(len(found.counts)), found.counts)
+        least_ones = NO_HASHES, NO_PLACES
+        if self._has_others:
+            least_ones = least_shingles(found, owner)
+            seen |= self._are_known(*least_ones, len(found.counts))[owner]
         number = np.bincount(owner[counted], minlength=len(found.counts))
         least = np.asarray(MAX_SEEN_SHARE * number, np.float64)
         duplicate: Flags = np.bincount(owner[counted & seen], minlength=len(found.counts)) > least
         if found.repeats:
             duplicate = _within(found, owner, seen, counted, least)
         new = counted & ~duplicate[owner]
-        self._pending[key] = found.hashes[new], document.part(new)
+        told, of = least_ones
+        self._pending[key] = found.hashes[new], document.part(new), told[~duplicate[of]]
         return duplicate
 
-    def settle(self, key: Hashable, kept: bool) -> None:
-        """End the wait of the document under *key*; remember its shingles if it is *kept* (went to the checkpoint)."""
+    def _are_known(self, hashes: Hashes, of: Owners, paragraphs: int) -> Flags:
+        """For each of so many *paragraphs*, whether more than half of its *hashes* are known; *of*: whose each is."""
+        known = np.bincount(of[ShingledDocument.of(hashes).seen(self.filter)], minlength=paragraphs)
+        are: Flags = known > MAX_SEEN_SHARE * np.bincount(of, minlength=paragraphs)
+        return are
+
+    def settle(self, key: Hashable, kept: bool) -> Hashes:
+        """End the wait of the document under *key*; remember its shingles if it is *kept* (went to the checkpoint).
+
+        Returns the least shingles of its new paragraphs, for other shards if there are any.
+        """
         waiting = self._pending.pop(key, None)
-        if kept and waiting is not None:
-            self.filter.remember(waiting[1])
+        if not kept or waiting is None:
+            return NO_HASHES
+        self.filter.remember(waiting[1])
+        return waiting[2]
+
+    def learn(self, hashes: Hashes) -> None:
+        """Another shard has kept paragraphs with these least shingles."""
+        if len(hashes):
+            self.filter.remember(ShingledDocument.of(hashes).keys, documents=0)
+
+
+def least_shingles(found: Shingles, owner: Owners) -> tuple[Hashes, Owners]:
+    """The TOLD least shingles of each paragraph, or all if it has fewer, and whose each is."""
+    order = np.lexsort((found.hashes, owner))
+    ranks = np.arange(len(owner)) - (found.counts.cumsum() - found.counts)[owner]
+    least = order[ranks < TOLD]
+    return found.hashes[least], owner[least]
 
 
 def _within(found: Shingles, owner: Owners, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:
@@ -335,7 +375,7 @@ class ShingleState:
         documents = self.load_corpora(seen, entries_of(options.seen))
         if documents:
             logger.info("%d documents of earlier corpora are known: what they hold is not new", documents)
-        return NearDuplicates(seen)
+        return NearDuplicates(seen, options.shards > 1)
 
     def load_filter(self, corpus: Path, lengths: Mapping[str, int]) -> ShingleFilter:
         """The filter of the *corpus* (segment -> length: *lengths*), from all its text if no snapshot can be read."""

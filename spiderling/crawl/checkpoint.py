@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -73,6 +73,10 @@ class Checkpoint:
         self._outcomes += 1
         if self._outcomes >= MAX_OUTCOMES:
             self.begin()
+
+    def add_digests(self, digests: Iterable[int]) -> None:
+        """Add *digests* of what another shard has kept to the next batch."""
+        self._digests.extend(digests)
 
     def add_entry(self, kind: str, entry: Any) -> None:
         """Add *entry* to the segments of *kind* in the next batch; one step with `add_outcome` keeps both together."""

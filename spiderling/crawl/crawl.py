@@ -23,7 +23,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
-from spiderling.corpus.duplicates import DigestSet, ShingleState
+from spiderling.corpus.duplicates import NO_HASHES, DigestSet, Hashes, ShingleState
 from spiderling.corpus.links import LinkKind
 from spiderling.corpus.segments import SUFFIX, SegmentKind, SegmentWriter
 from spiderling.corpus.warc import WarcKind, verdict
@@ -139,8 +139,8 @@ class Crawl:
         for notice in notices:
             logger.warning(notice)
         spelled = spell_out(self.options, self.accepted, self.documents)
-        others = None if elsewhere is None else elsewhere(store)
-        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=others)
+        self._others = None if elsewhere is None else elsewhere(store)
+        self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=self._others)
         if self._only:
             self.frontier.crawl_only(self._only.holds)
         self.frontier.host_closing.block_where(self.blocked.holds)
@@ -227,14 +227,22 @@ class Crawl:
             elif item is not None:
                 self._on_their_way.pop(id(item), None)
                 self.known_digests.keep(outcome.digests)
-                if self.near is not None:
-                    self.near.settle(id(item), kept=True)
+                new = NO_HASHES if self.near is None else self.near.settle(id(item), kept=True)
+                if self._others is not None:
+                    self._others.tell_kept(outcome.digests, new)
             if report.end is not None and self.options.links == "on":
                 self.checkpoint.add_entry("links", (outcome, report.end, now))
             if outcome.exchange is not None:
                 self.archive(outcome.exchange, verdict(outcome))
             self.checkpoint.add_outcome(outcome)
         return report
+
+    def learn(self, digests: Sequence[int], paragraphs: Hashes) -> None:
+        """Another shard has kept documents with these: they are duplicates here, but for pages in work."""
+        self.known_digests.keep(digests)
+        self.checkpoint.add_digests(digests)
+        if self.near is not None:
+            self.near.learn(paragraphs)
 
     async def take_listing(self, fetch: Fetch, listing: Listing) -> str:
         """Give the frontier those URLs of a sitemap or feed that may be used, and say how many.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -110,6 +111,12 @@ class Elsewhere(Protocol):
 
     def give(self, mention: Mention) -> None:
         """Take a URL of a host of another shard."""
+
+    def tell_kept(self, digests: Iterable[int], paragraphs: NDArray[np.uint64]) -> None:
+        """Take the digests of a document that was kept, and of its new paragraphs; others keep neither again."""
+
+    def tell_visit(self, host: int, page: int) -> None:
+        """Take the keys of a page (`Visit.keys`), for the others' ``Frontier.put_visits``."""
 
     def ask_file(self, request: RobotsRequest, distance: int) -> None:
         """Have a site file fetched by the shard that owns its host; ``Frontier.file_answered`` gets the answer.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from spiderling.base.link_batch import Link, LinkBatch, batch_of
@@ -360,13 +360,24 @@ class Frontier:
         if end is not None:
             self.strategy.learn(linking, target, outcome)
         self._intake.put(linking, links, now, outcome.url_id or 0, visit)
-        if visit is not None and (mirror := self._admission.traps.leave(visit)) is not None:
-            self.url_states.note_event(now, f"{mirror.name} is left alone: a mirror of another host")
-            self.host_closing.close_host(mirror, HostState.MIRROR)
+        if visit is not None:
+            self._close_mirror(self._admission.traps.leave(visit), now)
+            if self._elsewhere is not None and self._admission.traps.compares(visit):
+                self._elsewhere.tell_visit(*visit.keys)
         is_retired = self.host_closing.review(host)
         if url is not None:
             self.schedule.release(host, now)
         return Report(end, host if is_retired else None)
+
+    def put_visits(self, visits: Iterable[Sequence[int]], now: float) -> None:
+        """Take what another shard tells of its pages (`Visit.keys`), which may show a mirror."""
+        for host, page in visits:
+            self._close_mirror(self._admission.traps.visit_elsewhere(host, page), now)
+
+    def _close_mirror(self, host: Host | None, now: float) -> None:
+        if host is not None:
+            self.url_states.note_event(now, f"{host.name} is left alone: a mirror of another host")
+            self.host_closing.close_host(host, HostState.MIRROR)
 
     def _end_revisit(self, revisit: Revisit, outcome: Outcome, now: float) -> Report:
         """A revisit is over.  It counts for no yield, since most of them find nothing; its new links are admitted."""

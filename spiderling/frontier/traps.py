@@ -12,7 +12,8 @@ Only fetched pages are evidence; nothing is probed.  Each page that has ended ma
 - *subdomains*: if the first pages of ``subdomains`` hosts of a registrable domain in a row are copies, its names are
   made up (wildcard DNS), and no new one is admitted.
 - *mirrors*: if ``mirror`` pages of a host had the same clean text as pages of other hosts at the same paths, and hardly
-  any differed, the host that gave less text is closed.
+  any differed, the host that gave less text is closed.  Shards tell each other of pages, so a host may mirror one of
+  another shard.  Of these two that is closed whose name has the larger key: so both shards know which.
 
 admission.py judges the form of a single URL (length, depth, repeated segments).  The tables of counts have a fixed size
 (6 MB), the tables of findings a bounded one (13 MB at most).  A new entry may displace an old one, so a trap may be
@@ -51,6 +52,7 @@ MAX_DOMAINS = 5000
 """Domains of made-up names that are kept, some 120 bytes each (chosen); the one found first is dropped first."""
 MAX_MIRRORS = 4000  # possible mirrors that are kept, at most 1.3 kB each (chosen); the one found first is dropped first
 MAX_HOSTS = 16  # other hosts with which a possible mirror is compared (chosen)
+_LOW = (1 << 32) - 1
 _DIGITS = re.compile(r"\d+")
 _DATE = re.compile(r"(?:^|\D)(?:19|20)\d\d\D{1,7}(?:0?[1-9]|1[0-2])(?:\D|$)")
 
@@ -121,6 +123,11 @@ class Visit:
         if self.fruitful:
             return -65535
         return 1 if self.fruitless else -_NOVELTY * self.is_new
+
+    @property
+    def keys(self) -> tuple[int, int]:
+        """By which another shard finds a mirror: 64 bits of the host's name; 32 of its path and 32 of its text."""
+        return _key(self.host.name), (_key(self.path) & _LOW) << 32 | self.text_key & _LOW
 
     def refuses(self, name: str) -> bool:
         """Whether links to the host *name* are refused: those of a copy to its own registrable domain."""
@@ -217,7 +224,22 @@ class Traps:
                 self._fruitless.lower(key, -weight)
             elif self._fruitless.increment(key, weight) >= self._limits.pages * factor and self._limits.pages:
                 self._close(visit.host.id, _key(section))
-        return self._mirror_of(visit) if visit.text_key and self._limits.mirror and visit.path != "/" else None
+        return self._mirror_of(visit) if self.compares(visit) else None
+
+    def compares(self, visit: Visit) -> bool:
+        """Whether *visit* may tell a mirror."""
+        return bool(visit.text_key and self._limits.mirror and visit.path != "/")
+
+    def visit_elsewhere(self, host: int, page: int) -> Host | None:
+        """Another shard has a visit with these ``keys``; returns a host of ours that turns out to be a mirror, or None.
+
+        It takes no place in the tables, so our own hosts are compared as well as without other shards.
+        """
+        own_id, own_text = self._paths.find(page >> 32)
+        if not self._are_mirrors(own_id, host, own_text & _LOW == page & _LOW):
+            return None
+        own = self._hosts.by_id(own_id)
+        return None if own.state is HostState.MIRROR or own.pinned or _key(own.name) <= host else own
 
     def _close(self, host_id: int, section: int) -> None:
         closed = self.closed.setdefault(host_id, set())
@@ -229,22 +251,28 @@ class Traps:
     def _mirror_of(self, visit: Visit) -> Host | None:
         host = visit.host
         other_id, other_text = self._paths.exchange(_key(visit.path), host.id, visit.text_key)
-        known = self._mirrors.get(host.id)
-        same = other_text == visit.text_key
-        if other_id in (0, host.id) or (not same and (known is None or other_id not in known.hosts)):
-            return None
-        known = self._mirrors.setdefault(host.id, Mirror())
-        if len(self._mirrors) > MAX_MIRRORS:
-            del self._mirrors[next(iter(self._mirrors))]
-        if len(known.hosts) < MAX_HOSTS:
-            known.hosts.add(other_id)
-        known.same += same
-        known.differing += not same
-        if known.same < self._limits.mirror or known.differing > _MISMATCHES * known.same:
+        if other_id == host.id or not self._are_mirrors(host.id, other_id, other_text == visit.text_key):
             return None
         other = self._hosts.by_id(other_id)
         worse = min(host, other, key=lambda one: one.account.kept_bytes)
         return None if HostState.MIRROR in (host.state, other.state) or worse.pinned else worse
+
+    def _are_mirrors(self, host_id: int, other: int, same: bool) -> bool:
+        """Count a path of both hosts (0: there is none), whose texts are the *same*; whether one mirrors the other now.
+
+        *other*: its id, or the key of one in another shard, which is no id.
+        """
+        known = self._mirrors.get(host_id)
+        if 0 in (host_id, other) or (not same and (known is None or other not in known.hosts)):
+            return False
+        known = self._mirrors.setdefault(host_id, Mirror())
+        if len(self._mirrors) > MAX_MIRRORS:
+            del self._mirrors[next(iter(self._mirrors))]
+        if len(known.hosts) < MAX_HOSTS:
+            known.hosts.add(other)
+        known.same += same
+        known.differing += not same
+        return known.same >= self._limits.mirror and known.differing <= _MISMATCHES * known.same
 
     def _count(self, host: Host, sketch: int) -> int:
         domain = registrable_domain(host.name)
@@ -271,11 +299,16 @@ class Paths:
     def exchange(self, key: int, host_id: int, text_key: int) -> tuple[int, int]:
         """Enter a page; returns (host id, text key) of the page that stood at its path, (0, 0) if none did."""
         slot = key & self._mask
-        former = (self._hosts[slot], self._texts[slot]) if self._keys[slot] == key else (0, 0)
+        former = self.find(key & _LOW) if self._keys[slot] == key else (0, 0)
         self._keys[slot] = key
         self._hosts[slot] = host_id
         self._texts[slot] = text_key
         return former
+
+    def find(self, key: int) -> tuple[int, int]:
+        """(Host id, text key) of the page that was seen last at the path with these lower 32 bits of its *key*."""
+        slot = key & self._mask
+        return (self._hosts[slot], self._texts[slot]) if self._keys[slot] & _LOW == key else (0, 0)
 
 
 def _key(*parts: object) -> int:

@@ -7,6 +7,7 @@ import struct
 from array import array
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from example_counts import examples
 from hypothesis import example, given, settings
@@ -22,8 +23,10 @@ from spiderling.cluster.content import (
     MAX_PLAIN_BYTES,
     MAX_SECTION_LINKS,
     MAX_URL_BYTES,
+    TOLD,
     Gathering,
     Seal,
+    Texts,
     pack,
     section,
     unpack,
@@ -48,15 +51,21 @@ MENTIONS = st.builds(
     st.none() | st.binary(max_size=20).filter(lambda data: not data.startswith(PICKLED)), st.binary(max_size=9),
     st.integers(0, 5),
 )  # fmt: skip
+NUMBERS = st.integers(0, (1 << 63) - 1)
+TEXTS = st.builds(
+    lambda digests, *columns: Texts(array("q", digests), *[np.array(column, np.uint64) for column in columns]),
+    st.lists(NUMBERS, max_size=3), st.lists(NUMBERS, max_size=3),
+    st.lists(NUMBERS, max_size=3).map(lambda values: values * 2),
+)  # fmt: skip
 SECTIONS = st.tuples(
-    st.lists(st.tuples(PAGES, st.lists(LINKS, max_size=6)), max_size=4), st.lists(MENTIONS, max_size=3)
+    st.lists(st.tuples(PAGES, st.lists(LINKS, max_size=6)), max_size=4), st.lists(MENTIONS, max_size=3), TEXTS
 )
 
 
-def made(groups: list[tuple[LinkingPage, list[Link]]], mentions: list[Mention]) -> bytes:
+def made(groups: list[tuple[LinkingPage, list[Link]]], mentions: list[Mention], texts: Texts) -> bytes:
     """The section of *groups*; links that do not fit into columns are left out."""
     pages = [(page, gathered(links).size) for page, links in groups]
-    return section(pages, gathered(link for _, links in groups for link in links), mentions)
+    return section(pages, gathered(link for _, links in groups for link in links), mentions, texts)
 
 
 def plain(page: LinkingPage, links: LinkBatch) -> object:
@@ -67,9 +76,9 @@ def plain(page: LinkingPage, links: LinkBatch) -> object:
 
 @given(st.lists(SECTIONS, max_size=3))
 def test_sections_come_out_as_they_went_in(sections: list[tuple[list, list]]) -> None:
-    found, singles = unpack(pack(made(*one) for one in sections))
+    found, singles, told = unpack(pack(made(*one) for one in sections))
     groups: dict[LinkingPage, list[Link]] = {}
-    for some, _ in sections:
+    for some, _, _ in sections:
         for page, links in some:
             groups.setdefault(page, []).extend(links)
     columns = [(page, gathered(links)._replace(others=())) for page, links in groups.items()]
@@ -77,7 +86,10 @@ def test_sections_come_out_as_they_went_in(sections: list[tuple[list, list]]) ->
     assert sorted((plain(*one) for one in found), key=repr) == expected, "pages that are alike are put together"
     for _, links in found:
         assert len({*links.hosts}) == len(links.hosts) == len({*links.of_host[::2]})
-    assert singles == [mention for _, mentions in sections for mention in mentions]
+    assert singles == [mention for _, mentions, _ in sections for mention in mentions]
+    assert [list(column) for column in told] == [
+        [value for *_, one in sections for value in one[place]] for place in range(3)
+    ]
 
 
 @given(st.binary(max_size=60))
@@ -95,6 +107,7 @@ GOOD = section(
     [(LinkingPage(FarHost(2), Reason.KEPT), 2), (LinkingPage(FarHost(3), Reason.KEPT), 1)],
     gathered([Link("http://a.cz/"), Link("http://b.cz/b"), Link("http://a.cz/c")]),
     [Mention(canonicalize("http://b.cz/"), 1, 2, 0, b"pickle", b"salt", 1)],
+    Texts(array("q", [-7]), np.array([8, 9], np.uint64), np.array([5, 6], np.uint64)),
 )
 LENGTH, TAIL = struct.unpack_from("!II", GOOD)
 HEAD = json.loads(GOOD[8 : 8 + LENGTH])
@@ -197,10 +210,17 @@ def test_a_section_with_too_many_paths_does_not_shift_those_of_the_next() -> Non
         unpack(pack([more, fewer]))
 
 
+def test_a_message_of_version_1_0_is_read() -> None:
+    """An outbox may hold one when a crawl is resumed by a newer version."""
+    head = json.dumps(HEAD[:4]).encode()
+    links, mentions, told = unpack(pack([struct.pack("!II", len(head), TAIL - 40), head, GOOD[8 + LENGTH : -40]]))
+    assert (links, mentions) == unpack(pack([GOOD]))[:2] and list(map(len, told)) == [0, 0, 0]
+
+
 def test_derived_columns_are_not_carried() -> None:
     links = gathered([Link("http://a.cz/one/two?x", True)])
     forged = links._replace(hashes=bytes(8), words=bytes(12), forms=b"\x7f")
-    [(_, found)], _ = unpack(pack([section([(LinkingPage(FarHost(1), Reason.KEPT), 1)], forged, ())]))
+    [(_, found)], *_ = unpack(pack([section([(LinkingPage(FarHost(1), Reason.KEPT), 1)], forged, ())]))
     assert found == links and links.flags == bytes([TEXT_BLOCK])
 
 
@@ -225,7 +245,7 @@ Found = dict[int, list[tuple[LinkingPage, LinkBatch]]]
 def sent(gathering: Gathering) -> Found:
     found: Found = {}
     for shard, data, number in gathering.sections():
-        links, mentions = unpack(pack([data]))
+        links, mentions, _ = unpack(pack([data]))
         assert number == sum(one.number for _, one in links) + len(mentions)
         found.setdefault(shard, []).extend(links)
     return found
@@ -353,3 +373,20 @@ def test_a_message_is_good_at_its_own_place_alone(place: str) -> None:
 )
 def test_another_key_and_another_crawl_are_told_apart(other: Seal) -> None:
     assert other.open(PLACE, SEAL.seal(PLACE, b"content")) is SEAL.open(PLACE, other.seal(PLACE, b"content")) is None
+
+
+@pytest.mark.parametrize("shards", [1, 2, TOLD + 1, TOLD + 2, 1000])
+def test_what_a_shard_has_kept_is_told_to_a_bounded_number_of_others(shards: int) -> None:
+    told = Texts(array("q", [1, 2]), np.array([3], np.uint64))
+    found: list[int] = []
+    for me in range(shards):
+        gathering = Gathering(me, shards)
+        gathering.tell(told)
+        assert gathering
+        receivers = [
+            shard for shard, data, links in gathering.sections() if unpack(pack([data])).texts.digests == told.digests
+        ]
+        assert me not in receivers and len(receivers) == len({*receivers}) == min(shards - 1, TOLD)
+        assert not gathering and not list(gathering.sections())
+        found += receivers
+    assert {found.count(shard) for shard in range(shards)} == {min(shards - 1, TOLD)}, "and each is told by as many"

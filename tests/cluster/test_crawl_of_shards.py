@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
-from conftest import Crawl, Running, page, refusal, scrapy, serving
+from conftest import SENTENCES, Crawl, Running, page, refusal, scrapy, serving
 from needs import needs
 from redis_server import RedisServer
 from synlog import SynLog
 
 from spiderling.base.urls import owner_of
-from webs.web import FixedWeb, plain, redirect
+from spiderling.corpus.segments import read_documents
+from webs.web import FixedWeb, WebResponse, html, plain, redirect
 
 pytestmark = needs("redis")
 
@@ -101,6 +104,57 @@ def test_two_shards_keep_together_what_one_process_keeps(tmp_path):
         again = [crawl.start(SEED) for _ in range(2)]
         assert [one.wait().code for one in again] == [0, 0]
         assert documents(tmp_path / "cs") == found, "the same command goes on, and there is nothing left"
+
+
+@pytest.mark.parametrize(
+    ("dedup", "expected"),
+    [
+        ("near", {"/": "first second", "/part": "third", "/back": "fourth"}),
+        ("exact", {"/": "first second", "/part": "first third", "/back": "third fourth"}),
+        pytest.param(
+            "mark",
+            {"/": "first second", "/part": "(first) third", "/back": "(third) fourth"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "off",
+            {"/": "first second", "/copy": "first second", "/part": "first third", "/back": "third fourth"},
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_what_another_shard_has_kept_is_a_duplicate(tmp_path, dedup, expected):
+    """Each page leads to the next one, of the other shard or not, so each is fetched when the last was kept."""
+    one, other = (next(host for host in HOSTS if owner_of(host, 2) == shard) for shard in (0, 1))
+    sites = {
+        one: {"/": said(f"http://{other}/copy", "first", "second"), "/back": said("/", "third", "fourth")},
+        other: {"/copy": said("/part", "first", "second"), "/part": said(f"http://{one}/back", "first", "third")},
+    }
+    with serving(FixedWeb(sites)) as server, RedisServer() as store:
+        crawl = shards(tmp_path / "cs", server, store, 2, DEDUP=dedup)
+        running = [crawl.start(f"http://{one}/") for _ in range(2)]
+        assert [process.wait().code for process in running] == [0, 0]
+    texts = {text_of(word): word for word in ("first", "second", "third", "fourth")}
+    found = {}
+    for path in (tmp_path / "cs").glob("shard-*/corpus/*.prevert.zst"):
+        for doc in read_documents(path):
+            words = [f"({texts[text]})" if "dup" in details else texts[text]
+                     for text, details in zip(doc.paragraphs, doc.details, strict=True)]  # fmt: skip
+            found[urlsplit(doc.attributes["url"]).path] = " ".join(words)
+    assert found == expected
+    for place in (tmp_path / "cs").glob("shard-*"):
+        assert scrapy("inspect", str(place), "--check").code == 0, "digests of others are no damage"
+
+
+def text_of(word: str) -> str:
+    """A paragraph; no two words give texts with a common shingle."""
+    return " ".join(random.Random(word).choices(" ".join(SENTENCES).split(), k=70)).capitalize() + "."
+
+
+def said(link: str, *words: str) -> WebResponse:
+    """A page with a paragraph for each of *words*, and a *link*."""
+    text = "".join(f"<p>{text_of(word)}</p>" for word in words)
+    return html(f"{text}<ul><li><a href='{link}'>dál</a></ul>")
 
 
 @pytest.mark.slow

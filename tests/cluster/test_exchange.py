@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 import xxhash
 from example_counts import examples
@@ -40,6 +42,11 @@ def digest(url: str) -> int:
     return xxhash.xxh3_64_intdigest(url.encode()) >> 1
 
 
+def kept(shard: int, page: int) -> tuple[list[int], np.ndarray]:
+    """What a shard tells of its *page*: a digest of its text, and of its paragraphs."""
+    return [-1 - digest(f"{shard} {page}")], np.array([digest(f"{shard} {page} {at}") for at in (0, 1)], np.uint64)
+
+
 class Shard:
     """A process: its memory is lost when it is killed, its store is not.
 
@@ -62,12 +69,13 @@ class Shard:
         self.exchange.restore(state)
         self.pages = json.loads(state.meta.get("pages", "0"))
         self.taken: list[str] = []
+        self.learnt: list[int] = []
         self.batch: Changes | None = None
 
     def links(self, number: int) -> list[str]:
         return [f"http://host{(number * 7 + at * 5) % 23}.cz/{self.me}/{number}/{at}" for at in range(LINKS + 1)]
 
-    def page(self) -> None:
+    def page(self, tells: bool = True) -> None:
         *links, single = self.links(self.pages)
         page = LinkingPage(FarHost(self.pages % 3), Reason.KEPT, 1, badness=self.pages % 5)
         batch = gathered(map(Link, links))
@@ -78,7 +86,13 @@ class Shard:
             self.put_found(mention, 0.0)
         else:
             self.exchange.give(mention)
+        if tells:
+            self.exchange.tell_kept(*kept(self.me, self.pages))
+            self.exchange.tell_visit(self.me, digest(f"{self.me} {self.pages} visit"))
         self.pages += 1
+
+    def learn(self, digests: array[int], paragraphs: np.ndarray) -> None:
+        self.learnt += [*digests, *paragraphs.tolist()]
 
     # what the exchange uses of a frontier
 
@@ -90,13 +104,19 @@ class Shard:
         assert (mention.payload, mention.salt, mention.redirects) == (b"payload", b"salt", 1)
         self.taken.append(mention.target.url)
 
+    def put_visits(self, visits: list[list[int]], now: float) -> None:
+        self.learnt += [page for _, page in visits]
+        assert self.me not in {shard for shard, _ in visits}
+
     # a checkpoint in its three steps
 
     def cut(self, now: float) -> None:
         if self.batch is None:
-            changes = Changes(meta={"pages": json.dumps(self.pages)}, digests=list(map(digest, self.taken)))
+            digests = [*map(digest, self.taken), *self.learnt]
+            changes = Changes(meta={"pages": json.dumps(self.pages)}, digests=digests)
             self.batch = self.exchange.drain(changes, now)
             self.taken = []
+            self.learnt = []
 
     def commit(self, is_killed: bool = False) -> None:
         if self.batch is not None:
@@ -123,7 +143,7 @@ class Shard:
             self.former = chance.choice([inbox, inbox + self.former])
             inbox = distorted(self.former, chance)
         for message in self.exchange.take(inbox, now):
-            self.exchange.deliver(message, self, now)
+            self.exchange.deliver(message, self, now, self.learn)
 
 
 def distorted(inbox: bytes, chance: Random) -> bytes:
@@ -164,13 +184,13 @@ def crawled(crawl: list[Shard], events: Iterable[tuple[str, int, int]], full_lin
     assert [one.exchange.waiting() for one in crawl] == [{}] * shards
     for one in crawl:
         assert one.store.load().outboxes == {}
-    found = [digest(url) for one in crawl for number in range(one.pages) for url in one.links(number)]
-    assert Counter(key for one in crawl for key in one.store.load().digests) == Counter(found)
+    found = [url for one in crawl for number in range(one.pages) for url in one.links(number)]
     for one in crawl:
-        own = {digest(url) for other in crawl for number in range(other.pages) for url in other.links(number)
-               if one.exchange.owns(canonicalize(url).host)}  # fmt: skip
-        assert set(one.store.load().digests) == own, "each has what it owns"
-
+        own = [digest(url) for url in found if one.exchange.owns(canonicalize(url).host)]
+        told = [value for other in crawl if other is not one for number in range(other.pages)
+                for column in (*kept(other.me, number), [digest(f"{other.me} {number} visit")])
+                for value in column]  # fmt: skip
+        assert Counter(one.store.load().digests) == Counter(own + told), "what it owns and what others kept, once"
     return len(found)
 
 
@@ -257,7 +277,7 @@ def numbers(sent: dict[int, bytes]) -> list[int]:
 def test_links_are_gathered_until_the_message_is_full_or_old():
     one, _ = two(Inboxes())
     for second in range(5):
-        one.page()
+        one.page(tells=False)
         one.cut(1000.0 + second)
         one.commit()
         assert one.exchange.waiting() == {1: 1}
@@ -270,6 +290,12 @@ def test_links_are_gathered_until_the_message_is_full_or_old():
     one.cut(1005.0)
     one.commit()
     assert numbers(one.exchange.outgoing(1005.0)) == [2]
+    one.page()
+    for moment in (1006.0, 1006.0 + exchange.TEXTS_AGE_S):
+        assert numbers(one.exchange.outgoing(moment)) == []
+        one.cut(moment)
+        one.commit()
+    assert numbers(one.exchange.outgoing(moment)) == [3], "of texts it tells sooner"
 
 
 def test_a_message_that_was_growing_at_a_kill_is_sent_as_it_is_once_the_other_has_answered():
@@ -422,7 +448,7 @@ def test_an_inbox_may_hold_anything(strange):
 def test_a_sealed_message_that_cannot_be_read_is_passed_over():
     other = Shard(1, 2, Inboxes())
     [message] = other.exchange.take(entry(1, b"no zstd"), 0.0)
-    assert other.exchange.deliver(message, other, 1000.0)
+    assert other.exchange.deliver(message, other, 1000.0, other.learn)
     assert other.exchange.counts == {"messages taken": 1, "messages unreadable": 1}
     other.cut(1000.0)
     other.commit()

@@ -52,6 +52,9 @@ class Shard:
     def wake(self) -> None:
         self.woken += 1
 
+    def learn(self, *told: object) -> None:
+        """These shards keep nothing."""
+
     def find(self, *paths: str) -> None:
         links = gathered(Link(f"http://{THEIRS[0]}/{path}") for path in paths)
         self.frontier.put_links(LinkingPage(FarHost(0), Reason.KEPT), links, self.time)

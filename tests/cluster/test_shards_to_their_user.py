@@ -44,7 +44,8 @@ SITES = {
 ADDRESSES = {host: f"127.84.37.{number}" for number, host in enumerate(HOSTS, 1)}
 SEED = f"http://{HOSTS[0]}/"
 OWNERS = {host: owner_of(host, SHARDS) for host in HOSTS}
-WAITS = SOON | {"cluster.heartbeat.WAIT_MISSING_S": 1000.0}
+WAITS = SOON | {"cluster.heartbeat.WAIT_MISSING_S": 1000.0, "cluster.content.TOLD": 0}
+"""Shards wait for each other, and do not tell what they keep: so all find the same text."""
 FREE = next(f"free{number}.test" for number in range(99) if owner_of(f"free{number}.test", SHARDS) == 1)
 """A host that no page names."""
 

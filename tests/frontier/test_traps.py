@@ -17,7 +17,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.frontier import traps as module
 from spiderling.frontier.hosts import Host, HostState
-from spiderling.frontier.traps import Counts, Mirror, Traps, sections_of
+from spiderling.frontier.traps import Counts, Mirror, Traps, Visit, sections_of
 
 LIMIT = 20
 
@@ -283,10 +283,12 @@ class Read:
 
     def page(self, host: Host, path: str, reason: Reason, sketch: int = 0, text_key: int = 0) -> Host | None:
         """Returns the host that turned out to be a mirror."""
-        outcome = Outcome(1, f"http://{host.name}{path}", reason, sketch=sketch, text_key=text_key)
-        visit = self.traps.visit(host, path, outcome)
+        return self.traps.leave(self.visit(host, path, reason, sketch, text_key))
+
+    def visit(self, host: Host, path: str, reason: Reason, sketch: int = 0, text_key: int = 0) -> Visit:
+        visit = self.traps.visit(host, path, Outcome(1, "", reason, sketch=sketch, text_key=text_key))
         assert visit is not None
-        return self.traps.leave(visit)
+        return visit
 
     def calendar(self, host: Host, section: str = "kalendar") -> None:
         """More bare pages than close a section."""
@@ -357,3 +359,46 @@ def test_mirrors_are_found_beside_any_number_of_hosts(monkeypatch: pytest.Monkey
         for name in ("first.cz", "second.cz")
     ]
     assert read.host("second.cz") in found
+
+
+@pytest.mark.parametrize("names", [("a.cz", "b.cz"), ("b.cz", "a.cz")])
+@pytest.mark.parametrize(
+    ("differs", "closed_at"), [(lambda n: False, 10), (lambda n: n == 3, 11), (lambda n: n % 3 == 0, None)]
+)
+def test_one_of_two_mirrors_in_different_shards_is_closed(
+    names: tuple[str, str], differs: Callable[[int], bool], closed_at: int | None
+) -> None:
+    """They go on side by side; each shard hears of a page of the other some pages later."""
+    late = 4
+    shards = [Read(), Read()]
+    hosts = [read.host(name) for read, name in zip(shards, names, strict=True)]
+    told: list[list[tuple[int, int]]] = [[], []]
+    found: list[tuple[str, int]] = []
+    for number in range(1, 60):
+        for at, (read, host) in enumerate(zip(shards, hosts, strict=True)):
+            text = (7 + at if differs(number) else 1 << 40) + number
+            visit = read.visit(host, f"/strana-{number}", Reason.KEPT, text_key=text)
+            assert read.traps.compares(visit) and read.traps.leave(visit) is None
+            told[at].append(visit.keys)
+        for at, read in enumerate(shards):
+            if number > late and (mirror := read.traps.visit_elsewhere(*told[1 - at][number - late - 1])):
+                found.append((mirror.name, number - late))
+    assert found[:1] == ([] if closed_at is None else [("a.cz" if found[0][0] == "a.cz" else "b.cz", closed_at)])
+    assert len({name for name, _ in found}) == (closed_at is not None), "never both"
+
+
+def test_what_another_shard_tells_closes_no_seed_and_leaves_no_trace() -> None:
+    read = Read()
+    host, stranger = read.host("a.cz"), read.host("b.cz")
+    pages = [read.visit(stranger, f"/{number}", Reason.KEPT, text_key=number).keys[1] for number in range(1, 40)]
+
+    def found() -> list[Host | None]:
+        return [read.traps.visit_elsewhere(1, page) for page in pages]
+
+    assert found() == [None] * 39, "nothing of ours is there"
+    for number in range(1, 40):
+        assert read.page(host, f"/{number}", Reason.KEPT, text_key=number) is None
+    host.pinned = True
+    assert found() == [None] * 39
+    host.pinned = False
+    assert found() == [host] * 39

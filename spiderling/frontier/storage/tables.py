@@ -183,11 +183,11 @@ TABLES = {
 }
 """Every table but ``written``, by name.
 
-seen, digest: keys of discovered URLs, digests of kept pages and texts.  log: what was added to tails since the last
-flush.  length: lengths of queues that are newer than the rows of their hosts.  ended, found, purged, validator:
-url_log.py.  outbox, peer: the messages that wait for other shards to take them, and how far the exchange with each
-shard has come.  recrawled: what is recrawled (recrawl/pages.py); rate: how often something new stands there, by host
-(recrawl/policy.py); paragraph: digests of the paragraphs of pages, by URL key.
+seen, digest: keys of discovered URLs, digests of kept pages and texts, also of other shards.  log: what was added to
+tails since the last flush.  length: lengths of queues that are newer than the rows of their hosts.  ended, found,
+purged, validator: url_log.py.  outbox, peer: the messages that wait for other shards to take them, and how far the
+exchange with each shard has come.  recrawled: what is recrawled (recrawl/pages.py); rate: how often something new
+stands there, by host (recrawl/policy.py); paragraph: digests of the paragraphs of pages, by URL key.
 """
 
 _VIEWS = """

@@ -15,17 +15,11 @@ import ctypes
 import errno
 import io
 import os
-import pickle
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from scrapy import signals
-
-from spiderling.frontier.storage.protocol import Changes
-from spiderling.frontier.storage.sqlite import SqliteStore
 
 BLOCK_BYTES = 512  # what a disk writes whole or not at all
 _JOURNALS = ("-wal", "-journal")
@@ -477,30 +471,3 @@ def _seen(name: str, function: Callable[..., Any], recording: Recording) -> Call
 
     functions = {"fsync": syncing, "unlink": unlinking, "truncate": truncating}
     return functions.get(name, renaming)
-
-
-class RecordDisk:
-    """A Scrapy extension that records what the crawl's process does in JOBDIR, to ``JOBDIR.recording``.
-
-    It notes the segments and their lengths after each commit.
-    """
-
-    def __init__(self, crawler: Any) -> None:
-        recording = _process.enter_context(recorded(Path(crawler.settings["JOBDIR"])))
-        commit = SqliteStore.commit
-
-        def committing(store: SqliteStore, changes: Changes) -> None:
-            commit(store, changes)
-            recording.note([(f"{row.kind}/{row.name}", row.length_bytes) for row in changes.segments])
-
-        def ended() -> None:
-            Path(f"{crawler.settings['JOBDIR']}.recording").write_bytes(pickle.dumps(recording))
-
-        SqliteStore.commit = committing  # type: ignore[method-assign]
-        self._ended = ended
-        crawler.signals.connect(ended, signals.engine_stopped)
-
-    from_crawler = classmethod(lambda cls, crawler: cls(crawler))
-
-
-_process = ExitStack()  # what lasts as long as the process

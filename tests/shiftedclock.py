@@ -8,8 +8,6 @@ from types import SimpleNamespace
 
 from spiderling.base import machine
 
-YEARS_20_S = 20 * 365.25 * 86400.0
-
 
 def shifted_by(seconds: float) -> dict[str, str]:
     """Settings of a run whose clock is *seconds* ahead of the true time."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 import random
 import shutil
 import sqlite3
@@ -17,7 +15,7 @@ from conftest import NETWORK, ROOT, Crawl, scrapy, serving
 from needs import needs
 from recorded_disk import Recording, after_kills, after_power_cut, recorded, write_files
 
-from benchmarks.faults import SEEDS, SETTINGS, differences, documents_of, linked_web
+from benchmarks.faults import SEEDS, SETTINGS, linked_web
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -288,28 +286,3 @@ async def test_a_crawl_opens_after_any_power_cut_and_has_each_text_once(tmp_path
 def server():
     with serving(linked_web()) as running:
         yield running
-
-
-@pytest.mark.slow
-@needs("SQLite's VFS")
-def test_whole_crawls_go_on_after_power_cuts_by_the_same_command_and_lose_nothing(server, tmp_path):
-    """The disk has written any part of what was not synced, of the state as of the segments."""
-    settings = {name: value for name, value in SETTINGS.items() if name != "EXTENSIONS"}
-    reference = Crawl(tmp_path / "reference", server, **settings)
-    extensions = json.dumps({"tests.recorded_disk.RecordDisk": 1})
-    assert reference.run(SEEDS, EXTENSIONS=extensions).code == 0
-    recording = pickle.loads((tmp_path / "reference.recording").read_bytes())
-    assert len(recording.notes) > 10
-    whole = {name: (reference.directory / name).read_bytes() for _, rows in recording.notes for name, _ in rows}
-    rng = random.Random(2)
-    for cut in range(12):
-        steps = rng.randrange(len(recording.steps))
-        crawl = Crawl(tmp_path / f"cut-{cut}", server, **settings)
-        write_files(after_power_cut(recording, steps, rng), crawl.directory)
-        acknowledged = dict(row for rows in recording.noted_before(steps) for row in rows)
-        result = crawl.run(SEEDS)
-        assert result.code == 0 and "is finished" in result.output, (cut, steps, result.output[-2000:])
-        for name, length in acknowledged.items():
-            assert (crawl.directory / name).read_bytes()[:length] == whole[name][:length], (cut, steps, name)
-        assert documents_of(crawl) == documents_of(reference), (cut, steps)
-        assert differences(crawl, reference) == [], (cut, steps)

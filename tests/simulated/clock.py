@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any
 from unittest import mock
@@ -59,12 +59,12 @@ class _Sleep:
         self._selector = selector
         self._clock = clock
         self._until = until
-        self._is_killed = is_killed
+        self.is_killed = is_killed
         self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         self._turns += 1
-        if self._is_killed():
+        if self.is_killed():
             raise Killed
         if timeout is None or self._clock.now > self._until or self._turns > MOST_TURNS:
             raise Hung("nothing is planned any more" if timeout is None else "it does not end")
@@ -86,6 +86,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._clock = clock
         self.rng = rng
         VirtualLoop.current = self
+
+    def end(self) -> None:
+        """Close the loop with all tasks over, and none of their code run; the product keeps lists of tasks."""
+        for task in asyncio.all_tasks(self):
+            with suppress(BaseException):
+                task.get_coro().close()  # type: ignore[union-attr]
+            task.cancel()
+        self._selector.is_killed = bool
+        for _ in range(3):
+            with suppress(BaseException):
+                self.run_until_complete(asyncio.sleep(0))
+        asyncio.set_event_loop(None)
+        self.close()
 
     def time(self) -> float:
         return self._clock.now

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -218,8 +219,8 @@ class Session:
             stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: self._network.resolve(name)))
             stack.enter_context(mock.patch.object(languages, "find_languages", FIND))
             stack.enter_context(mock.patch.object(languages, "to_recognise", return_value=RECOGNISED))
-            root.addHandler(ears)
-            stack.callback(root.removeHandler, ears)
+            stack.enter_context(mock.patch.object(gc, "freeze"))  # what a session leaves is to be collected
+            stack.enter_context(mock.patch.object(root, "handlers", [ears]))  # a killed crawl takes none of its own off
             stack.callback(root.setLevel, level)
             loop = VirtualLoop(self._clock, self._rng, LONGEST_S, lambda: self._is_killed or self.disk.is_dead)
             loop.set_exception_handler(
@@ -241,24 +242,19 @@ class Session:
             else:
                 if not self.disk.is_dead and not self._is_killed:
                     ending.kind = self._kind()
+            ending = self._ended(ending, ears)
             self._leave(loop)
-        return self._ended(ending, ears)
+        return ending
 
     def _leave(self, loop: VirtualLoop) -> None:
         """End the process: what was to be done is not done any more."""
         loop.set_exception_handler(lambda _, context: None)
         self.disk.is_dead = True
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-            if (coroutine := task.get_coro()) is not None:
-                with suppress(BaseException):
-                    coroutine.close()
-        asyncio.set_event_loop(None)
-        loop.close()
+        loop.end()
         self._network.forget_open()
 
     def _ended(self, ending: Ending, ears: _Ears) -> Ending:
-        ending.lines = ears.lines
+        ending.lines = [*ears.lines]
         ending.steps = len(self.disk.steps)
         ending.calls = self.disk.calls
         ending.met = self.disk.met

@@ -38,6 +38,7 @@ CONTROLS = (
     b"ip_interval_s: 0.5\n",
 )
 SPARE_S = 1e-3  # seconds by which an interval may be short: what a float leaves out
+YEARS_20_S = 6.3e8
 CHANGES = (
     {"SPIDERLING_HOST_INTERVAL_S": 2.0},
     {"SPIDERLING_LINKS": "on"},
@@ -93,8 +94,8 @@ def _faulty(rng: Random) -> Plan:
     if rng.random() < 0.3:
         edits.append(Edit(rng.uniform(0, 15), "control", rng.choice(CONTROLS)))
     if rng.random() < 0.2:
-        edits.append(Edit(rng.uniform(0, 15), "clock", rng.choice((-3e7, -60.0, 60.0, 3e7))))
-    away = (rng.uniform(0, 15), rng.uniform(15, 90)) if rng.random() < 0.1 else None
+        edits.append(Edit(rng.uniform(0, 15), "clock", rng.choice((-YEARS_20_S, -60.0, 60.0, YEARS_20_S))))
+    away = (rng.uniform(0, 15), rng.choice((30.0, 300.0, 3000.0))) if rng.random() < 0.15 else None
     is_cut = options.get("SPIDERLING_DURABILITY") != "normal" and rng.random() < 0.5
     return Plan(options, faults, tuple(edits), is_cut, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
 

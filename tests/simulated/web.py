@@ -31,7 +31,7 @@ from spiderling.text.page import Paragraph
 from tests.simulated.clock import Clock
 
 WORDS = ("voda", "les", "hora", "pole", "cesta", "strom", "kniha", "den", "noc", "rok", "ruka", "hlava", "dům", "město")
-RETRY_AFTER_S = 6
+RETRY_AFTER_S = 100  # longer than a host rests by itself after such an answer
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 
 

@@ -83,9 +83,9 @@ MAX_SEEN_SHARE = 0.5  # share of a paragraph's shingles above which it is a dupl
 FIRST_BYTES = 1 << 23  # size of the first layer where there is room; chosen
 BYTES_PER_SHINGLE = 1.7
 """Bytes per shingle of a full layer, which takes one new shingle in 330 for seen (chosen by benchmarks/dedup.py)."""
-TOLD = 4
-"""Shingles of a paragraph that other shards are told.  Chosen: three of them have to be known then, which is so for one
-in ten paragraphs of which a third is known, and for eight in ten of those of which four fifths are."""
+TOLD = 3
+"""Shingles of a paragraph that other shards are told; two of them have to be known then.  Chosen: that is so for 9 in a
+hundred paragraphs of which a third stands in one of another shard, for 33 of which half does, for 96 of nine tenths."""
 _LARGEST_SHARE = 4  # ``max_bytes`` / the largest layer, so that not much is forgotten at once; chosen
 _MIN_SAMPLED = 8  # paragraphs with fewer shingles are not sampled, because the sample could miss them all; chosen
 _SAMPLE_MASK = np.uint64(6)  # a shingle is in the sample if these two bits of its hash are zero: one in four; chosen
@@ -99,7 +99,6 @@ Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 Owners = NDArray[np.int64]
 NO_HASHES: Hashes = np.zeros(0, np.uint64)
-NO_PLACES: Owners = np.zeros(0, np.int64)
 
 
 class Keys(NamedTuple):
@@ -273,25 +272,18 @@ class NearDuplicates:
         for hashes, *_ in self._pending.values():
             seen |= np.isin(found.hashes, hashes)
         owner = np.repeat(np.arange(len(found.counts)), found.counts)
-        least_ones = NO_HASHES, NO_PLACES
-        if self._has_others:
-            least_ones = least_shingles(found, owner)
-            seen |= self._are_known(*least_ones, len(found.counts))[owner]
+        told, of = least_shingles(found, owner) if self._has_others else (found.hashes[:0], owner[:0])
+        if len(told):
+            known = np.bincount(of[ShingledDocument.of(told).seen(self.filter)], minlength=len(found.counts))
+            seen |= (known > MAX_SEEN_SHARE * np.bincount(of, minlength=len(found.counts)))[owner]
         number = np.bincount(owner[counted], minlength=len(found.counts))
         least = np.asarray(MAX_SEEN_SHARE * number, np.float64)
         duplicate: Flags = np.bincount(owner[counted & seen], minlength=len(found.counts)) > least
         if found.repeats:
             duplicate = _within(found, owner, seen, counted, least)
         new = counted & ~duplicate[owner]
-        told, of = least_ones
         self._pending[key] = found.hashes[new], document.part(new), told[~duplicate[of]]
         return duplicate
-
-    def _are_known(self, hashes: Hashes, of: Owners, paragraphs: int) -> Flags:
-        """For each of so many *paragraphs*, whether more than half of its *hashes* are known; *of*: whose each is."""
-        known = np.bincount(of[ShingledDocument.of(hashes).seen(self.filter)], minlength=paragraphs)
-        are: Flags = known > MAX_SEEN_SHARE * np.bincount(of, minlength=paragraphs)
-        return are
 
     def settle(self, key: Hashable, kept: bool) -> Hashes:
         """End the wait of the document under *key*; remember its shingles if it is *kept* (went to the checkpoint).
@@ -311,11 +303,14 @@ class NearDuplicates:
 
 
 def least_shingles(found: Shingles, owner: Owners) -> tuple[Hashes, Owners]:
-    """The TOLD least shingles of each paragraph, or all if it has fewer, and whose each is."""
+    """The TOLD least shingles of each paragraph, or all if it has fewer, and whose each is.
+
+    They are changed, so that in the filter none is that of a shingle of our own: by those half of a paragraph decides.
+    """
     order = np.lexsort((found.hashes, owner))
     ranks = np.arange(len(owner)) - (found.counts.cumsum() - found.counts)[owner]
     least = order[ranks < TOLD]
-    return found.hashes[least], owner[least]
+    return found.hashes[least] * _OTHER, owner[least]
 
 
 def _within(found: Shingles, owner: Owners, seen: Flags, counted: Flags, least: NDArray[np.float64]) -> Flags:

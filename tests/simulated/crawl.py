@@ -157,6 +157,7 @@ class Ending:
     wrong: list[str] = field(default_factory=list)  # what no session may do
     steps: int = 0
     calls: int = 0
+    kinds: list[str] = field(default_factory=list)  # what each call was
     met: list[str] = field(default_factory=list)
 
 
@@ -257,6 +258,7 @@ class Session:
         ending.lines = [*ears.lines]
         ending.steps = len(self.disk.steps)
         ending.calls = self.disk.calls
+        ending.kinds = self.disk.kinds
         ending.met = self.disk.met
         if ending.kind == "killed":
             return ending

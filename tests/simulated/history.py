@@ -84,7 +84,7 @@ def _faulty(rng: Random) -> Plan:
     kind = rng.random()
     after_s = rng.choice((0.0, 0.5, 3.0, 3.0, 12.0, 20.0)) + rng.random()
     if kind < 0.7:
-        call = rng.choice((rng.randint(1, 60), rng.randint(30, 150), rng.randint(60, 700), rng.randint(60, 300)))
+        call = rng.choice((rng.randint(1, 25), rng.randint(20, 150), rng.randint(60, 700), rng.randint(60, 300)))
         code = rng.choice(CODES)
         faults = (Fault(call, code, code != 0 and rng.random() < 0.4),)
     elif kind < 0.9:
@@ -96,6 +96,8 @@ def _faulty(rng: Random) -> Plan:
     if rng.random() < 0.2:
         edits.append(Edit(rng.uniform(0, 15), "clock", rng.choice((-YEARS_20_S, -60.0, 60.0, YEARS_20_S))))
     away = (rng.uniform(0, 15), rng.choice((30.0, 300.0, 3000.0))) if rng.random() < 0.15 else None
+    if away and rng.random() < 0.7:
+        faults, edits = (), []  # else hardly a session lasts as long
     is_cut = options.get("SPIDERLING_DURABILITY") != "normal" and rng.random() < 0.5
     return Plan(options, faults, tuple(edits), is_cut, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
 
@@ -114,12 +116,18 @@ SMALL = 7  # pages of the web in which every call fails once; chosen: a session 
 
 
 def every(seed: int) -> Iterator[tuple[int, list[Plan], int]]:
-    """Histories of a small web in which each call of the first, and of a second session fails once, by each error."""
-    stop = Edit(4.0, "stop")
+    """Histories of a small web in which each call fails once, by each error, of a first and of a second session.
+
+    The first is stopped.  Before the second one, the first was killed when it had written text and not committed it.
+    """
     links = {"SPIDERLING_LINKS": "on"}
-    for before, plan in (((), Plan(links, edits=(stop,))), ((Plan(links, edits=(stop,)),), Plan(links))):
-        whole = play(seed, [*before, plan], SMALL)
-        for call in range(1, whole.endings[-1].calls + 1):
+    first = Plan(links, edits=(Edit(4.0, "stop"),))
+    (ending, *_) = play(seed, [first, Plan(links)], SMALL).endings
+    written = next(call for call, kind in enumerate(ending.kinds, 1) if kind.startswith("sync corpus/"))
+    killed = Plan(links, faults=(Fault(written + 1, 0),))
+    for before, plan in (((), first), ((killed,), Plan(links))):
+        whole = play(seed, [*before, plan, Plan(links)], SMALL)
+        for call in range(1, whole.endings[len(before)].calls + 1):
             for code, is_cut in (
                 (0, False),
                 (0, True),

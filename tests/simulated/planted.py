@@ -28,10 +28,8 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     ),
     "a new state is made in its place": (
         Change("frontier/storage/sqlite.py", "new = new_file_for(path)", "new = path"),
-        Change(
-            "frontier/storage/sqlite.py", "            delete_files(path)  # version_of found nothing in them\n", ""
-        ),
-        Change("frontier/storage/sqlite.py", "            put_in_place(new, path)\n", ""),
+        Change("frontier/storage/sqlite.py", "        delete_files(path)  # version_of found nothing in them\n", ""),
+        Change("frontier/storage/sqlite.py", "        put_in_place(new, path)\n", ""),
     ),
     "what a kill left of a segment stays": (
         Change("jobdir/directory.py", "                set_aside(surplus)\n", "                pass\n"),

@@ -507,21 +507,16 @@ def _is_full(path: Path, error: Exception) -> bool:
 
 
 def _create(path: Path) -> None:
-    """Make the file of a new state.  It gets its name when it is whole, so a kill leaves no state or a whole one."""
+    """Make the file of a new state.  It gets its name when it is whole; what has none is deleted at the next start."""
     with _opening(path):
         new = new_file_for(path)
-        try:
-            with closing(sqlite3.connect(new, isolation_level=None)) as state:
-                state.executescript(
-                    "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; BEGIN;"  # it is synced as a whole
-                    f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
-                )
-            delete_files(path)  # version_of found nothing in them
-            put_in_place(new, path)
-        except (sqlite3.Error, OSError):
-            with suppress(OSError):
-                delete_files(new)
-            raise
+        with closing(sqlite3.connect(new, isolation_level=None)) as state:
+            state.executescript(
+                "PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL; BEGIN;"  # it is synced as a whole
+                f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}; {SCHEMA}COMMIT;"
+            )
+        delete_files(path)  # version_of found nothing in them
+        put_in_place(new, path)
 
 
 def _make_ready(connection: sqlite3.Connection, synchronous: str) -> None:

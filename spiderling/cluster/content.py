@@ -350,12 +350,12 @@ class Gathering:
         """Take a single URL of a foreign host."""
         self._mentions[self.owner(mention.target.host)].append(mention)
 
-    def tell(self, texts: Texts) -> None:
-        """Take the digests of a document."""
-        self._texts.append(texts)
+    def tell_kept(self, digests: Iterable[int], paragraphs: Hashes) -> None:
+        """Take the digests of a document that was kept, and the least shingles of its new paragraphs."""
+        self._texts.append(Texts(array("q", digests), paragraphs))
 
     def tell_visit(self, host: int, page: int) -> None:
-        """Take the keys of a page."""
+        """Take the keys of a page (`Visit.keys`)."""
         self._visits.extend((host, page))
 
     def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from spiderling.base.errors import JobdirError
-from spiderling.base.link_batch import Derive, LinkBatch
+from spiderling.base.link_batch import Derive
 from spiderling.base.urls import canonicalize, page_elsewhere
-from spiderling.cluster.content import Gathering, Places, Seal, Texts, pack, unpack
+from spiderling.cluster.content import Gathering, Seal, pack, unpack
 from spiderling.corpus.duplicates import Hashes
 from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
@@ -27,7 +27,6 @@ from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.strategy import LinkingPage
 
 
 class Message(NamedTuple):
@@ -336,8 +335,10 @@ class ShardExchange:
         self._seal = seal
         self._store = store
         self._derive = derive
-        self._gathering = Gathering(me, shards)
-        self.files = SiteFiles(me, self._gathering.owner, seal, first)
+        self._gathering = gathering = Gathering(me, shards)
+        self.files = SiteFiles(me, gathering.owner, seal, first)
+        self.ask_file, self.answer_file = self.files.ask, self.files.answer
+        self.keep_own, self.tell_kept, self.tell_visit = gathering.keep_own, gathering.tell_kept, gathering.tell_visit
         self._question = first
         self._peers = {shard: Peer(PeerRow(shard)) for shard in range(shards) if shard != me}
         self._now = 0.0
@@ -347,29 +348,12 @@ class ShardExchange:
     def owns(self, host: str) -> bool:
         return self._gathering.owner(host) == self.me
 
-    def keep_own(self, page: LinkingPage, links: LinkBatch) -> Places | None:
-        """Take the links to hosts of other shards; returns the places of the rest, None if that is all."""
-        return self._gathering.keep_own(page, links)
-
     def give(self, mention: Mention) -> None:
         """Take a URL of a host of another shard; a request that had to be pickled goes there as its URL alone."""
         if mention.payload is not None and mention.payload.startswith(PICKLED):
             self.counts[SENT_BARE] += 1
             mention = replace(mention, payload=_BARE)
         self._gathering.give(mention)
-
-    def tell_kept(self, digests: Iterable[int], paragraphs: Hashes) -> None:
-        """This shard has kept a document: let its text be a duplicate in others."""
-        self._gathering.tell(Texts(array("q", digests), paragraphs))
-
-    def tell_visit(self, host: int, page: int) -> None:
-        self._gathering.tell_visit(host, page)
-
-    def ask_file(self, request: RobotsRequest, distance: int) -> None:
-        self.files.ask(request, distance)
-
-    def answer_file(self, request: RobotsRequest, answer: FileAnswer) -> None:
-        self.files.answer(request, answer)
 
     @property
     def has_changes(self) -> bool:

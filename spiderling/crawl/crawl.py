@@ -228,7 +228,7 @@ class Crawl:
                 self._on_their_way.pop(id(item), None)
                 self.known_digests.keep(outcome.digests)
                 new = NO_HASHES if self.near is None else self.near.settle(id(item), kept=True)
-                if self._others is not None:
+                if self._others is not None and outcome.digests:
                     self._others.tell_kept(outcome.digests, new)
             if report.end is not None and self.options.links == "on":
                 self.checkpoint.add_entry("links", (outcome, report.end, now))

@@ -381,7 +381,7 @@ def test_what_a_shard_has_kept_is_told_to_a_bounded_number_of_others(shards: int
     found: list[int] = []
     for me in range(shards):
         gathering = Gathering(me, shards)
-        gathering.tell(told)
+        gathering.tell_kept(told.digests, told.paragraphs)
         assert gathering
         receivers = [
             shard for shard, data, links in gathering.sections() if unpack(pack([data])).texts.digests == told.digests

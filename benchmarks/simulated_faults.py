@@ -115,20 +115,19 @@ def _look_for_planted(jobs: int) -> None:
 
 
 def _first_of(name: str) -> str:
-    """What the first seed that meets the planted fault says; '' if none does."""
+    """What the first history that meets the planted fault says; '' if none does."""
     with tempfile.TemporaryDirectory() as scratch:
-        ended = subprocess.run(
-            [sys.executable, "-m", "benchmarks.simulated_faults", "--until-wrong", f"--seeds={_SEEDS_OF_PLANTED}"],
-            cwd=planted(name, Path(scratch)),
-            env={**os.environ, **_SEEDED},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    lines = [line for line in ended.stdout.splitlines() if line.startswith("seed ")]
-    if not ended.stdout.count("RESULT "):
+        tree = planted(name, Path(scratch))
+        return _until_wrong(tree, f"--seeds={_SEEDS_OF_PLANTED}") or _until_wrong(tree, "--every")
+
+
+def _until_wrong(tree: Path, histories: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.simulated_faults", "--until-wrong", histories]
+    environment = {**os.environ, **_SEEDED}
+    ended = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if "RESULT " not in ended.stdout:
         raise RuntimeError(ended.stderr)
-    return lines[0][:120] if lines else ""
+    return next((line[:120] for line in ended.stdout.splitlines() if line.startswith("seed ")), "")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def every(seed: int) -> Iterator[tuple[int, list[Plan], int]]:
     (ending, *_) = play(seed, [first, Plan(links)], SMALL).endings
     written = next(call for call, kind in enumerate(ending.kinds, 1) if kind.startswith("sync corpus/"))
     killed = Plan(links, faults=(Fault(written + 1, 0),))
-    for before, plan in (((), first), ((killed,), Plan(links))):
+    for before, plan in (((killed,), Plan(links)), ((), first)):
         whole = play(seed, [*before, plan, Plan(links)], SMALL)
         for call in range(1, whole.endings[len(before)].calls + 1):
             for code, is_cut in (

@@ -66,7 +66,8 @@ PLANTED: dict[str, tuple[Change, ...]] = {
             "outcome.document or self.checkpoint.add_outcome(outcome)",
         ),
     ),
-    "a failed last checkpoint is a success": (
+    "a checkpoint that failed is told to nobody": (
+        Change("crawl/checkpoint.py", "            self._fail_crawl(self.error)\n", ""),
         Change(
             "engine/scheduler.py",
             "        except SpiderlingError as error:\n            self._note_error(error)\n        finally:",

@@ -264,7 +264,7 @@ class Claim:
                 self.totals[shard] = done | self.totals.get(shard, Counter())
         for shard in self.places.keys() - self._read_claims().keys():
             self._redis.hsetnx(
-                seal.key("shards"), shard, seal_record(seal, shard, self.places[shard], self.totals[shard])
+                seal.key("shards"), shard, seal_record(seal, shard, self.places[shard], self.totals.get(shard, {}))
             )
         self.shard = self._wait_for_lease(here)
         self.directory = places[self.shard]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from needs import needs
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis_server import RedisServer
 
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
@@ -184,3 +185,19 @@ def test_a_map_that_nobody_can_read_is_refused(server, tmp_path):
     server.command("SET", first.map_key, "nonsense")
     with pytest.raises(BadInput, match="cannot be read"):
         claimed(server, tmp_path / "cs")
+
+
+def test_a_redis_that_fails_at_the_last_step_of_a_claim_is_asked_again(server, tmp_path, monkeypatch):
+    claim = Claim(Options(lang="cs", cluster=server.url, shards=2), tmp_path / "cs")
+    delete = claim._redis.delete  # noqa: SLF001
+    refusals = iter([True])
+
+    def failing(*keys):
+        if next(refusals, False):
+            server.command("FLUSHALL")
+            raise RedisConnectionError("Connection closed by server.")
+        return delete(*keys)
+
+    monkeypatch.setattr(claim._redis, "delete", failing)  # noqa: SLF001
+    claim.take()
+    assert claim.shard == 0 and claim.places == {0: claim.places[0]}

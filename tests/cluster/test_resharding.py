@@ -67,6 +67,7 @@ def totals(directory: Path) -> Counter[str]:
     return counts
 
 
+@needs("redis")
 def test_hosts_move_once_and_the_crawl_goes_on_as_if_nothing_had_been(tmp_path, paused):
     """One process, then two shards, then five: each document is kept once, and nothing is asked for twice."""
     source, asked_before = paused

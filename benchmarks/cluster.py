@@ -488,7 +488,8 @@ def ratios(rounds: int, pages: int, per_host: int) -> Ratios:
     )
 
 
-_SUMS = ("requests", "lost", "twice", "imbalance", "ip_violations", "host_violations", "starts", "fetched_again")
+_SUMS = ("requests", "lost", "twice", "imbalance", "ip_violations", "host_violations", "starts", "fetched_again",
+         "lost_again")  # fmt: skip
 
 
 def main() -> None:

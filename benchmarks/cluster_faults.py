@@ -32,6 +32,7 @@ from shiftedclock import shifted_by
 from synlog import Syn, SynLog
 
 from spiderling.base.urls import owner_of
+from spiderling.jobdir.snapshots import take_over
 from webs.messages import Request
 from webs.server import AccessLog, Connection, Server, bind_all
 from webs.web import FixedWeb, Web, WebResponse, plain, redirect
@@ -181,6 +182,8 @@ SOON = {
     "cluster.shard.BEAT_S": 0.2,
     "cluster.shard.LEASE_S": LEASE_S,
     "cluster.slots.HORIZON_S": 2.0,
+    "extensions.lifecycle.PAUSE_S": 3.0,
+    "jobdir.snapshots.SHARE": -1000,  # snapshots are always due, though this web is small
 }
 """Nothing but time is spared by these; how long a slot is open, and what of it stays unused, is as always."""
 SETTINGS = {
@@ -190,11 +193,15 @@ SETTINGS = {
     "TRAPS": "pages=0,copies=0,mirror=0",
     "LOGSTATS_INTERVAL": 5,
 }
+TAKEOVER_S = 1.0
+_BATCH_S = 2.0
+"""Seconds before a snapshot within which its last pages may have been asked for."""
 CLOCKS_S = (-60.0, 0.0, 60.0)
 """By how much the clock of a process is ahead, each with the same chance."""
 KINDS = (
     "kill", "kill", "kill all", "kill in start-up", "clock", "redis killed", "redis killed", "flushed", "flushed",
     "stopped", "stopped", "stopped past its lease", "redis stopped", "cut off", "swallowed", "slow", "lease lost",
+    "disk lost", "disk lost", "disk lost", "disk lost",
 )  # fmt: skip
 """Drawn from with the same chance."""
 GAP_S = (0.2, 1.6)
@@ -220,6 +227,7 @@ class Outcome:
     faults: dict[str, int] = field(default_factory=dict)
     lost: int = 0
     twice: int = 0
+    """Ends and documents that two have, and requests that were made again though that was recorded."""
     imbalance: int = 0
     ip_violations: int = 0
     host_violations: int = 0
@@ -227,6 +235,8 @@ class Outcome:
     """Whose times are known."""
     fetched_again: int = 0
     """After a kill, since it was not yet recorded."""
+    lost_again: int = 0
+    """Of these those that came after the last snapshot of a disk that was lost."""
     oldest_again_s: float = 0.0
     """Of these the longest time between the first request and the end of the process."""
     seconds: float = 0.0
@@ -242,6 +252,8 @@ class Campaign:
         self.kinds: Counter[str] = Counter()
         self.deaths: list[tuple[float, int | None]] = []
         """(Time, shard) of each end of a process; None: it was none yet."""
+        self.lost: list[tuple[float, int, float]] = []
+        """(Time, shard, time of its last snapshot) of each disk that was lost."""
         self.wrong: list[str] = []
         self.directory = directory
         self._server = server
@@ -261,12 +273,13 @@ class Campaign:
             self._relays = [stack.enter_context(Relay(self._redis.socket)) for _ in range(SHARDS)]
             self._crawls = [
                 Crawl(self.directory / f"from{place}" / "cs", self._server, CLUSTER=relay.url, SHARDS=SHARDS,
-                      CONSTANTS=SOON, **SETTINGS)
+                      SNAPSHOTS=self.directory / "snapshots", TAKEOVER_S=TAKEOVER_S, CONSTANTS=SOON, **SETTINGS)
                 for place, relay in enumerate(self._relays)
             ]  # fmt: skip
             for crawl in self._crawls:
                 crawl.settings["JOBDIR"] = self.directory / "cs"
                 crawl.directory.parent.mkdir(parents=True)
+            (self.directory / "snapshots").mkdir()
             stack.callback(self._end)
             yield self
 
@@ -344,6 +357,9 @@ class Campaign:
             self._at(rng.uniform(0.3, 4.0), lambda: setattr(relay, "state", "open"))
         elif kind == "lease lost":
             self._steal(place)
+        elif kind == "disk lost":
+            if not self._lose_disk(place):
+                return
         else:
             self._fault_of_redis(kind)
         self.kinds[kind] += 1
@@ -358,6 +374,21 @@ class Campaign:
         else:
             redis.pause(True)
             self._until_well(self.rng.uniform(0.2, 3.0), lambda: redis.pause(False))
+
+    def _lose_disk(self, place: int) -> bool:
+        """A shard is killed and its directory is gone; it is taken over by command, or by the next process itself."""
+        shard = shard_of(self._running[place].output()) if place in self._running else None
+        name = f"shard-{shard or 0:02}"
+        state = self.directory / "snapshots/cs" / name / "state/frontier.sqlite"
+        if shard is None or not state.exists():
+            return False
+        self._kill(place, self.rng.uniform(0, 1.5))
+        ahead = time.time() - time.monotonic()
+        self.lost.append((self.deaths[-1][0], shard, state.stat().st_mtime - ahead))
+        shutil.rmtree(self.directory / "cs" / name)
+        if self.rng.random() < 0.5:
+            take_over(state.parents[1], self.directory / "cs" / name, time.time())
+        return True
 
     def _steal(self, place: int) -> None:
         """Another process holds the lease of a shard, for as long as a lease lasts."""
@@ -481,7 +512,7 @@ def campaign(directory: Path, seed: int, hosts: int, number: int, faults: int) -
         outcome.faults = dict(run.kinds)
         outcome.wrong += run.wrong
         _compare(outcome, alone, directory / "cs", server)
-        _look_twice(outcome, pages(asked), needed(server.asked[:before]), run.deaths)
+        _look_twice(outcome, pages(asked), needed(server.asked[:before]), run)
         _look_at_intervals(outcome, asked, log)
     outcome.seconds = round(time.monotonic() - began, 1)
     if not (outcome.lost or outcome.twice or outcome.imbalance or outcome.wrong):
@@ -516,18 +547,22 @@ def _compare(outcome: Outcome, alone: Crawl, crawl: Path, server: Watching) -> N
         outcome.wrong.append(f"ends missing {list(missing)[:3]}, too many {list(more)[:3]}")
 
 
-def _look_twice(
-    outcome: Outcome, asked: list[Asked], expected: Counter[tuple[str, str]], deaths: list[tuple[float, int | None]]
-) -> None:
-    """Each request that repeats one must come after the end of the process that made the first."""
+def _look_twice(outcome: Outcome, asked: list[Asked], expected: Counter[tuple[str, str]], run: Campaign) -> None:
+    """Each request that repeats one must come after the end of the process that made the first.
+
+    With a lost disk, that may have been long before; but not before the last snapshot.
+    """
     last: dict[tuple[str, str], list[float]] = {}
     for one in asked:
         times = last.setdefault((one.host, one.path), [])
         if len(times) >= expected[one.host, one.path]:
             owner = owner_of(one.host, SHARDS)
             since = times[-1]
-            between = [end for end, shard in deaths if shard == owner and since - 1 <= end <= one.time_s]
-            if between:
+            between = [end for end, shard in run.deaths if shard == owner and since - 1 <= end <= one.time_s]
+            lost = [end for end, shard, saved in run.lost
+                    if shard == owner and saved - _BATCH_S <= since and since - 1 <= end <= one.time_s]  # fmt: skip
+            outcome.lost_again += bool(lost)
+            if lost or not {*between} <= {end for end, *_ in run.lost}:
                 outcome.fetched_again += 1
                 outcome.oldest_again_s = max(outcome.oldest_again_s, round(min(between) - since, 2))
             else:

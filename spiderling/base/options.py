@@ -282,6 +282,12 @@ class Options:
         "it is reached, with commas; empty: nowhere.",
     )
 
+    snapshots: str = _option(
+        "",
+        "A directory that other machines reach too, where the crawl keeps a snapshot of its state and segments, from "
+        "which scrapy takeover goes on if this machine is lost (docs/shards.md); empty: none.",
+    )
+
     # one crawl of several processes
     cluster: str = _option(
         "",
@@ -299,6 +305,12 @@ class Options:
         "",
         "File with the key by which the shards know each other, mode 600; required unless Redis is a Unix socket of "
         "yours.",
+    )
+    takeover_s: float = _option(
+        0.0,
+        "Seconds without a sign of life after which a process that has no shard takes one over from its snapshot; 0: "
+        "none does by itself.",
+        low=0,
     )
 
     @classmethod

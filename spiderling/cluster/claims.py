@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import secrets
 import socket
@@ -30,7 +31,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from spiderling import languages
-from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
+from spiderling.base.errors import BadInput, JobdirError, NoFreeShard, SpiderlingError
 from spiderling.base.machine import elapsed_s
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
@@ -40,6 +41,7 @@ from spiderling.cluster.redis_transport import StrangeValues, connect, key_types
 from spiderling.cluster.slots import BEGIN
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
 from spiderling.jobdir.inspection import holder_of
+from spiderling.jobdir.snapshots import TAKEOVERS, snapshot_of, take_over
 from spiderling.jobdir.state_reader import connected, telling_damage
 
 
@@ -195,7 +197,8 @@ class Claim:
         self.token = secrets.token_hex(TOKEN_CHARS // 2).encode()
         """Tells this process from all others; it stands in its lease."""
         self.places: dict[int, str] = {}  # where the directory of each shard is that is known to be claimed
-        self.totals: ShardTotals = {}  # what the states here know of what each has done
+        self.totals: ShardTotals = {}  # what Redis and the states here know of what each has done
+        self._saved: set[int] = set()  # shards whose directories are not here, and whose snapshots are there
         self.held_until = 0.0  # until when the lease was last known to be ours, by `elapsed_s`
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -266,11 +269,42 @@ class Claim:
             self._redis.hsetnx(
                 seal.key("shards"), shard, seal_record(seal, shard, self.places[shard], self.totals.get(shard, {}))
             )
+        self._saved = {shard for shard, place in places.items() if shard not in here and self._has_snapshot(place)}
         self.shard = self._wait_for_lease(here)
         self.directory = places[self.shard]
+        self._refuse_former()
         self.places[self.shard] = self._place
         formerly = [seal.key(self.shard, *other) for other in ((), *[(shard,) for shard in range(shards)])]
         self._redis.delete(seal.key("over"), *formerly)  # the latter: copies of messages, as version 1.0 kept them
+
+    def _refuse_former(self) -> None:
+        """Raise JobdirError if the shard was taken over since its directory here was in use."""
+        taken_over = self.totals.get(self.shard, Counter())[TAKEOVERS]
+        if _database(self.directory).exists() and taken_over > (_meta(self.directory, TAKEOVERS) or 0):
+            self.give_back()
+            raise JobdirError(
+                f"shard {self.shard} was taken over from its snapshot, and is at {self.places.get(self.shard)} now: "
+                f"{self.directory} is older, and cannot go on."
+            )
+
+    def _has_snapshot(self, directory: Path) -> bool:
+        """Whether there is a snapshot of the crawl's shard in *directory*."""
+        root = self._options.snapshots
+        found = _meta(snapshot_of(Path(root), directory, True), MAP_KEY) if root else None
+        return found is not None and found.get("crawl_id") == self.map.crawl_id
+
+    def open_snapshot(self) -> None:
+        """Make the directory of a shard that was lost from its snapshot; raises SpiderlingError."""
+        if _database(self.directory).exists() or not self._has_snapshot(self.directory):
+            return
+        snapshot = snapshot_of(Path(self._options.snapshots), self.directory, True)
+        try:
+            if not self._options.takeover_s:
+                raise JobdirError(f"{self.directory} is gone. Go on from its snapshot: scrapy takeover {snapshot} ...")
+            logger.warning("Shard %d was %s.", self.shard, take_over(snapshot, self.directory, time.time()))
+        except SpiderlingError:
+            self.give_back()
+            raise
 
     def _agree(self, mine: ShardMap, kept: Sequence[ShardMap]) -> ShardMap:
         """The map of the crawl, which stands in Redis afterwards; *kept*: those of the states that are here."""
@@ -329,7 +363,9 @@ class Claim:
     def _read_claims(self) -> dict[int, str]:
         """Where each shard is that is claimed; what nobody of the crawl wrote there is thrown away."""
         key = self.seal.key("shards")
-        places, _, strange = open_records(self.seal, self._redis.hgetall(key))
+        places, totals, strange = open_records(self.seal, self._redis.hgetall(key))
+        for shard, counts in totals.items():
+            self.totals[shard] = counts | self.totals.get(shard, Counter())
         if strange:
             self._redis.hdel(key, *strange)
         return places
@@ -346,22 +382,30 @@ class Claim:
     def _wait_for_lease(self, here: Iterable[int]) -> int:
         """The number of a shard whose lease is ours now; *here*: those whose directories are."""
         end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
+        silent: dict[int, float] = {}  # shard that was lost, for all that is known -> since when it shows no life
+        patience_s = self._options.takeover_s or math.inf
+        others = [shard for shard in range(self._options.shards) if shard not in self._saved]
         while True:
             claimed = self._read_claims().items()
-            ours = sorted({*here, *(shard for shard, place in claimed if place == self._place)})
-            shard = self._take_lease(ours)
-            if shard is not None:
-                return shard
-            if time.monotonic() > end or not ours:
+            ours = sorted({*here, *(shard for shard, place in claimed if place == self._place)} - self._saved)
+            now = time.monotonic()
+            silent = {shard: silent.get(shard, now) for shard in self._saved if not self._is_leased(shard)}
+            lost = [shard for shard, since in silent.items() if now - since >= patience_s]
+            for known, new in ((ours, others), (lost, [])):
+                if (shard := self._take_lease(known, new)) is not None:
+                    return shard
+            waits = bool(silent) and patience_s < math.inf
+            if not waits and (now > end or not ours):
                 raise NoFreeShard(
                     f"no shard is free: each of the {self._options.shards} of the crawl at Redis {self._server} is at "
-                    "work, or has its directory elsewhere. There is nothing to do for this process."
+                    "work, or has its directory or snapshot elsewhere. There is nothing to do for this process."
                 )
             time.sleep(BEAT_S / 2)
 
-    def _take_lease(self, ours: Sequence[int]) -> int | None:
+    def _take_lease(self, ours: Sequence[int], others: Sequence[int]) -> int | None:
+        """Take the lease of one of *ours*, or of the *others* that nobody has claimed."""
         seal = self.seal
-        for shard in (*ours, *(number for number in range(self._options.shards) if number not in ours)):
+        for shard in (*ours, *(number for number in others if number not in ours)):
             # Redis may have lost the lease of a shard that is at work here. The lock is not tried while there is a
             # lease: its holder may be about to lock the directory, and would find it locked.
             if self._is_leased(shard) or holder_of(self._directory / name_of(shard)):

@@ -25,7 +25,7 @@ from spiderling.frontier import Frontier
 from spiderling.frontier.admission import PICKLED, Mention
 from spiderling.frontier.hosts import RobotsRequest
 from spiderling.frontier.site_files import FileAnswer, SiteFile
-from spiderling.frontier.storage.protocol import Changes, OutboxRow, PeerRow, State
+from spiderling.frontier.storage.protocol import EPOCH_BITS, Changes, OutboxRow, PeerRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 
 
@@ -52,6 +52,7 @@ PART_BYTES = 1 << 20  # bytes of messages that go to one shard in a round, but f
 RESEND_S = 5.0
 """Seconds without progress after which a shard is asked how far it has come.  Chosen: it commits each second."""
 LONGEST_RESEND_S = 60.0  # the same for one that does not answer; chosen: it costs 70 bytes
+_IN_EPOCH = (1 << EPOCH_BITS) - 1  # the bits of a message's number within its epoch
 _ENTRY = struct.Struct("!HI")  # of an entry in an inbox: its sender, and the bytes that follow
 MARKS = struct.Struct("!6Q")
 
@@ -60,9 +61,9 @@ class Marks(NamedTuple):
     """What each entry says to the shard that it is for."""
 
     number: int  # of the message that follows; 0: none does
-    taken: int  # number of the last message that its sender has taken from that shard
-    durable: int  # the same of what is committed: the receipt
-    acknowledged: int  # number up to which that shard has committed the sender's messages, which forgets them
+    committed: int  # number of the last message from that shard that its sender has taken and committed
+    kept: int  # the same of what outlasts its disk too (`ShardExchange.kept`): the receipt
+    forgotten: int  # number up to which the sender's messages are kept by that shard, and are forgotten
     asks: int  # number of a question, which marks answer; 0: it asks nothing
     answers: int  # number of the question that it answers; 0: none
 
@@ -84,7 +85,8 @@ class Peer:
         self.shard = row.shard
         self.newest = row.sent  # number of the newest message, which may still be growing
         self.acknowledged = row.sent if first is None else first - 1
-        """Number up to which the other shard has committed what it took."""
+        """Number up to which the other shard has committed what it took, as it said last."""
+        self.released = self.acknowledged  # number up to which it keeps them, so that they may be forgotten
         self.forgotten = self.acknowledged
         """Number up to which messages have left the store, or do so with the next batch of changes."""
         self._whole = row.sent  # number up to which messages grow no more, with the batch in work
@@ -104,8 +106,14 @@ class Peer:
         self.taken = row.received  # number of the last message that was taken
         self.drained = row.received  # the same when the batch in work was drained
         self.durable = row.received  # the same of what the store has
-        self._told = row.received  # the same of what the other shard was told
+        self.kept = row.received  # the same of what outlasts this shard's disk
+        self._told = row.received, row.received  # the latter two, as the other shard was told
         self._asked = 0  # the question that it waits to be answered
+
+    @property
+    def reached(self) -> int:
+        """Number up to which the other shard surely has the messages."""
+        return self.acknowledged if self.is_heard else self.released
 
     def is_due(self, now: float) -> bool:
         """Whether the newest message is full or old, and so must grow no more."""
@@ -158,11 +166,13 @@ class Peer:
             self._asks_at = now + self._patience_s
             self._patience_s = min(2 * self._patience_s, LONGEST_RESEND_S)
         messages = [(row.number, row.message) for row in self._next(store, now)]
-        if not messages and (asks or self._asked or self._told != self.durable):
+        told = self.durable, self.kept
+        if not messages and (asks or self._asked or self._told != told):
             messages = [(0, b"")]
-        marks = self.taken, self.durable, self.acknowledged, asks, self._asked
+        forgotten = self.released if self.released & _IN_EPOCH else 0  # what an epoch begins behind was not sent in it
+        marks = *told, forgotten, asks, self._asked
         if messages:
-            self._told = self.durable
+            self._told = told
             self._asked = 0
         return [(Marks(number, *marks), message) for number, message in messages]
 
@@ -181,11 +191,14 @@ class Peer:
     def note(self, marks: Marks, now: float) -> None:
         """Take what the other shard says."""
         is_answer = not self.is_heard and marks.answers == self._question != 0
-        if marks.durable > self.acknowledged or is_answer:
+        if marks.committed > self.acknowledged or is_answer:
             self._patience_s = RESEND_S
             self._asks_at = now + RESEND_S
-        self.acknowledged = max(self.acknowledged, marks.durable)
-        self.sent = max(self.acknowledged, marks.taken if is_answer else self.sent)
+        elif marks.committed < self.acknowledged and self.is_heard:  # it was taken over from a snapshot, or that is old
+            self.refuse()
+        self.released = max(self.released, marks.kept)
+        self.acknowledged = max(self.released, marks.committed, 0 if is_answer else self.acknowledged)
+        self.sent = self.acknowledged if is_answer else max(self.acknowledged, self.sent)
         self.is_heard |= is_answer
         self._asked = marks.asks or self._asked
 
@@ -314,16 +327,25 @@ class ShardExchange:
     3. *The receiver's round.*  It empties its inbox.  It takes a message only if that is the next one of its sender,
        and has that sender's code of authenticity.  Everything else is dropped.
     4. *The receiver's checkpoint.*  What the message changed and its number become durable in one transaction.
-    5. *The receiver's next round.*  Only then it tells the sender that number, once.
-    6. *The sender's next checkpoint.*  Only when it was told so it deletes the message from the outbox, and only then
-       says itself that the message is forgotten.
+    5. *The receiver's next round.*  Only then it tells the sender that number, once; and beside it the number up to
+       which a snapshot has what it took (``kept``).  Without snapshots that is the same.
+    6. *The sender's next checkpoint.*  Only when it is kept it deletes the message from the outbox, and only then says
+       itself that the message is forgotten.
 
     A kill before 4 loses nothing, since the sender still has the message; after 4 the message is not the next one any
     more, so it is not taken twice.  If a sender hears nothing for a while, it asks the receiver how far it has come,
     and goes on from there.  Each number only ever grows, so it does no harm that an entry is old, or lost.  A process
     that begins asks before it sends: if the answer knows of more than this shard does, its directory was put back from
     a backup, and it must not go on.
+
+    **A shard that was taken over** from a snapshot knows less of its own messages than others have taken, and has taken
+    less of theirs than it once said.  The former are numbered anew, behind all of its former epochs
+    (jobdir/snapshots.py), and some come twice: who knows their links already makes nothing of them.  The latter nobody
+    has forgotten, and its first words say how far it has come.
     """
+
+    kept: Callable[[], Mapping[int, int]] | None = None
+    """Gives for each shard the number of its last message that a snapshot has; None: there are no snapshots."""
 
     def __init__(
         self, me: int, shards: int, seal: Seal, store: SqliteStore, first: int = 1, derive: Derive | None = None
@@ -358,7 +380,7 @@ class ShardExchange:
     @property
     def has_changes(self) -> bool:
         return bool(self._gathering) or any(
-            peer.is_due(self._now) or peer.acknowledged != peer.forgotten or peer.taken != peer.durable
+            peer.is_due(self._now) or peer.released != peer.forgotten or peer.taken != peer.durable
             for peer in self._peers.values()
         )
 
@@ -377,8 +399,8 @@ class ShardExchange:
             if peer.newest != former or peer.taken != peer.durable:
                 peers.append(PeerRow(shard, peer.newest, peer.taken))
             peer.drained = peer.taken
-            if peer.acknowledged != peer.forgotten:
-                acknowledged[shard] = peer.forgotten = peer.acknowledged
+            if peer.released != peer.forgotten:
+                acknowledged[shard] = peer.forgotten = peer.released
         return replace(changes, outbox=rows, acknowledged=acknowledged, peers=peers)
 
     def committed(self) -> None:
@@ -395,6 +417,9 @@ class ShardExchange:
         """Shard -> what to add to its inbox now; what then fails, or is half done, is found out and repeated later."""
         self._now = now
         self._question += 1
+        kept = None if self.kept is None else self.kept()
+        for shard, peer in self._peers.items():
+            peer.kept = peer.durable if kept is None else min(peer.durable, kept.get(shard, 0))
         return {
             shard: b"".join([self._entry(shard, marks, message) for marks, message in entries])
             for shard, peer in self._peers.items()
@@ -427,7 +452,7 @@ class ShardExchange:
                 self.counts["messages refused"] += 1  # and nobody can tell where the next one begins
                 break
             marks = Marks._make(MARKS.unpack_from(entry))
-            if marks.taken > peer.most or marks.acknowledged > peer.durable:
+            if marks.committed > peer.most or marks.forgotten > peer.durable:
                 raise JobdirError(
                     f"the directory of shard {self.me} is older than what shard {sender} knows of it: was it put back "
                     "from a backup? What came since then is lost to it, and it cannot go on. Put its newest state "
@@ -447,7 +472,8 @@ class ShardExchange:
         """
         sender, number, data = message
         peer = self._peers[sender]
-        if number != peer.taken + 1:
+        is_first = number & _IN_EPOCH == 1 and number >> EPOCH_BITS > peer.taken >> EPOCH_BITS
+        if number != peer.taken + 1 and not is_first:
             self.counts["messages out of order"] += 1
             return False
         peer.taken = number
@@ -475,8 +501,8 @@ class ShardExchange:
     # -- for people
 
     def waiting(self) -> dict[int, int]:
-        """Shard -> messages to it that it has not committed."""
-        return {shard: number for shard, peer in self._peers.items() if (number := peer.newest - peer.acknowledged)}
+        """Shard -> messages to it that it has not committed, for all that it has said since it was last asked."""
+        return {shard: number for shard, peer in self._peers.items() if (number := peer.newest - peer.reached)}
 
     @property
     def sent(self) -> int:

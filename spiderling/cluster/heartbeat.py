@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from spiderling.cluster.claims import ShardTotals
 from spiderling.cluster.exchange import AskedRow
+from spiderling.jobdir.snapshots import TAKEOVERS
 
 SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")  # totals that add up over the shards
 TIME = "time_s"  # that of the crawl is the longest of its shards
@@ -53,7 +54,7 @@ class CrawlTotals:
 
     def to_publish(self) -> ShardTotals:
         """What to publish: the totals of this shard, and those of others that do not run: Redis may have lost them."""
-        mine = self.known[self._me] = Counter({name: self._own.get(name, 0) for name in (*SUMMED, TIME)})
+        mine = self.known[self._me] = Counter({name: self._own.get(name, 0) for name in (*SUMMED, TIME, TAKEOVERS)})
         dead = {shard: totals for shard, totals in self.known.items() if shard not in self._living}
         return {**dead, self._me: mine}
 

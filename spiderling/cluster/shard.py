@@ -41,6 +41,7 @@ from spiderling.cluster.slots import SlotRequests
 from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.snapshots import TAKEOVERS
 from spiderling.text.steps import choose
 
 logger = logging.getLogger(__name__)
@@ -171,6 +172,7 @@ class Shard:
         self._claim = Claim(options, directory)  # it also reads the address, without which no key is of use
         self._claim.take(read_key(options.cluster_key_file, options.cluster))
         self._claim.begin_keeping()
+        self._claim.open_snapshot()
         self.number = self._claim.shard
         _name_lines(f"shard {self.number}: ")
         self.directory = self._claim.directory
@@ -200,6 +202,9 @@ class Shard:
         """Work for the open *crawl*; *wake* lets it look again for what is due."""
         self._crawl = crawl
         self._wake = wake
+        if (snapshots := crawl.snapshots) is not None:
+            self._exchange.kept = lambda: snapshots.received
+        self._note_lost()
         self._totals = CrawlTotals(self.number, crawl.frontier.ledger.totals, self._claim.totals)
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
@@ -218,6 +223,16 @@ class Shard:
         parts = asyncio.ensure_future(self._rounds.run()), asyncio.ensure_future(self.slots.run())
         beats = crawl.errors.watch_task(self._run(parts), "the exchange with the other shards")
         self._tasks = beats, *parts
+
+    def _note_lost(self) -> None:
+        """Say what this shard had done since the snapshot that it goes on from, by what Redis and others know."""
+        known = self._claim.totals.get(self.number, Counter())
+        own = self._crawl.frontier.ledger.totals
+        if known[TAKEOVERS] < own[TAKEOVERS]:
+            pages, kept = (max(0, known[name] - own[name]) for name in ("pages", "documents"))
+            self._crawl.note_event(
+                f"{count_of(pages, 'page')} and {count_of(kept, 'document')} since its snapshot are fetched again"
+            )
 
     def may_ask(self) -> bool:
         return elapsed_s() < self._held_until and self._rounds.away_since is None

@@ -36,6 +36,7 @@ from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.directory import Jobdir, undo
+from spiderling.jobdir.snapshots import Snapshots
 from spiderling.jobdir.state_reader import read_note
 from spiderling.languages.registry import spell_out
 from spiderling.text.steps import choose
@@ -104,6 +105,8 @@ class Crawl:
             opened.callback(self.jobdir.close)
             moves = options.surplus == "aside" or options.durability == "normal"  # then a power cut undoes commits
             make_agree = self.jobdir.judge(self._prefix, moves)
+            self.snapshots = self._begin_snapshots(directory, elsewhere is not None)
+            """What copies the crawl to where other machines reach it, if anything does."""
             store = SqliteStore(self.jobdir.database, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()
@@ -118,6 +121,14 @@ class Crawl:
         """The archives that the pages come from; None: they come from the web."""
         self._note_manifest(state, changed, settled)
 
+    def _begin_snapshots(self, directory: Path, is_shard: bool) -> Snapshots | None:
+        if not self.options.snapshots:
+            return None
+        snapshots = Snapshots(Path(self.options.snapshots), directory, is_shard, self.fail)
+        if self.jobdir.is_new:
+            snapshots.begin(State())
+        return snapshots
+
     def _take_up(
         self,
         state: State,
@@ -126,6 +137,8 @@ class Crawl:
         elsewhere: Callable[[SqliteStore], Elsewhere] | None,
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
+        if self.snapshots is not None and not self.jobdir.is_new:
+            self.snapshots.begin(state)
         self.now = steady_clock()
         """Seconds since 1970, which never go back: the time of all that the crawl plans and notes."""
         self.codes = frozenset(info.code for info in self.accepted)
@@ -284,6 +297,8 @@ class Crawl:
     async def close(self) -> None:
         """Make everything durable; raises StorageError if that is impossible."""
         self.stopping = True
+        if self.snapshots is not None:
+            self.snapshots.stop()
         self.frontier.recrawl.stop()
         try:
             await self.snapshot(is_last=True)

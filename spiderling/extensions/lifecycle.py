@@ -25,6 +25,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.crawl.ended_urls import plan, take_up
 from spiderling.engine.component import Component, Extension, scheduler_of
 from spiderling.engine.scheduler import FAILED_STAT
+from spiderling.jobdir.snapshots import PAUSE_S
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,8 @@ class Lifecycle(Extension):
         self.repeat(crawl.checkpoint.begin_if_needed, CHECKPOINT_S, "the checkpoints' clock")
         if crawl.near is not None:  # `Crawl.close` writes the last snapshot
             self.repeat(crawl.snapshot, SNAPSHOT_S, "the snapshots of the near-duplicate filter")
+        if crawl.snapshots is not None:
+            self.repeat(crawl.snapshots.step, PAUSE_S, "the snapshots")
 
     def closed(self, reason: str) -> None:
         """Let the command fail if no seed had an address that may be asked; other shards may own others."""

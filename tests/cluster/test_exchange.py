@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
+import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -32,6 +35,7 @@ from spiderling.frontier.admission import Mention
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.strategy import FarHost, LinkingPage
+from spiderling.jobdir.snapshots import renumber
 
 SEAL = Seal(bytes(16), b"the key")
 LINKS = 3  # links of a page, beside one single URL
@@ -171,17 +175,7 @@ def crawled(crawl: list[Shard], events: Iterable[tuple[str, int, int]], full_lin
             now += seed / 20
             happen(event, crawl[number % shards], inboxes, now, Random(seed))
             assert inboxes.longest() <= 500 * window + PART, "Redis is not filled"
-        inboxes.is_away = False
-        for _ in range(4 * sum(one.pages for one in crawl) + 60):
-            now += exchange.MAX_AGE_S
-            for one in crawl:
-                one.commit()
-                one.cut(now)
-                one.commit()
-                one.round(now)
-            if not any(one.exchange.waiting() or one.exchange.has_changes for one in crawl):
-                break
-    assert [one.exchange.waiting() for one in crawl] == [{}] * shards
+        come_to_rest(crawl, now)
     for one in crawl:
         assert one.store.load().outboxes == {}
     found = [url for one in crawl for number in range(one.pages) for url in one.links(number)]
@@ -514,6 +508,100 @@ class RedisInboxes:
         for connection in self._connections.values():
             self._loop.run_until_complete(connection.close())
         self._loop.close()
+
+
+class Lasting(Shard):
+    """Its disk may be lost: then it goes on from its last snapshot, in a new epoch."""
+
+    def __init__(self, me: int, shards: int, inboxes: Inboxes, directory: Path) -> None:
+        self.path = directory / f"{me}.sqlite"
+        self.saved: bytes | None = None
+        self.received: dict[int, int] = {}
+        self.most_pages = self.epoch = 0
+        super().__init__(me, shards, inboxes, lambda: SqliteStore(self.path))
+
+    def begin(self) -> None:
+        super().begin()
+        self.exchange.kept = lambda: self.received
+
+    def page(self) -> None:
+        super().page()
+        self.most_pages = max(self.most_pages, self.pages)
+
+    def snapshot(self) -> None:
+        with closing(sqlite3.connect(":memory:")) as copy:
+            with closing(sqlite3.connect(self.path)) as state:
+                state.backup(copy)
+            self.saved = copy.serialize()
+        self.received = {row.shard: row.received for row in self.store.load().peers}
+
+    def lose(self) -> None:
+        if self.saved is not None:
+            self.store.close()
+            self.path.write_bytes(self.saved)
+            self.epoch += 1
+            with closing(SqliteStore(self.path)) as store:
+                renumber(store, [other for other in range(self.shards) if other != self.me], self.epoch)
+            self.begin()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    shards=st.integers(2, 3),
+    events=st.lists(
+        st.tuples(
+            st.sampled_from([*EVENTS, *["snapshot", "lose", "checkpoint", "round", "page"] * 3]),
+            st.integers(0, 2), st.integers(0, 99),
+        ), max_size=90,
+    ),
+    full_links=st.sampled_from([1, 5, 30]),
+    window=st.sampled_from([1, 3, 64]),
+)  # fmt: skip
+def test_nothing_that_a_snapshot_has_is_lost_with_a_disk(shards, events, full_links, window):
+    """Links of all pages that were read come to their shards; who reads some again tells of no others."""
+    with tempfile.TemporaryDirectory() as directory:
+        inboxes = Inboxes()
+        crawl = [Lasting(me, shards, inboxes, Path(directory)) for me in range(shards)]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(exchange, "FULL_LINKS", full_links)
+            patched.setattr(exchange, "WINDOW_MESSAGES", window)
+            now = 1000.0
+            for event, number, seed in events:
+                now += seed / 20
+                shard = crawl[number % shards]
+                if event in ("snapshot", "lose"):
+                    getattr(shard, event)()
+                else:
+                    happen(event, shard, inboxes, now, Random(seed))
+            come_to_rest(crawl, now)
+            for one in crawl:
+                one.snapshot()
+            come_to_rest(crawl, now + 1e6, least=4)
+        assert [one.store.load().outboxes for one in crawl] == [{}] * shards, "what snapshots have is forgotten"
+        pairs = [(one, Counter(one.store.load().digests)) for one in crawl]
+        for one, known in pairs:
+            links = [{(url, one.exchange.owns(canonicalize(url).host)) for other in crawl
+                      for number in range(most(other)) for url in other.links(number)}
+                     for most in (lambda other: other.pages, lambda other: other.most_pages)]  # fmt: skip
+            needed, possible = ({digest(url) for url, is_own in found if is_own} for found in links)
+            assert needed <= known.keys() <= possible
+        for one in crawl:
+            one.store.close()
+
+
+def come_to_rest(crawl: list[Shard], now: float, least: int = 0) -> None:
+    """Go on until nothing waits, for *least* rounds."""
+    crawl[0].inboxes.is_away = False
+    for turn in range(4 * sum(one.pages for one in crawl) + 60):
+        now += exchange.MAX_AGE_S
+        for one in crawl:
+            one.commit()
+            one.cut(now)
+            one.commit()
+            one.round(now)
+        if turn >= least and not any(one.exchange.waiting() or one.exchange.has_changes for one in crawl):
+            break
+    assert [one.exchange.waiting() for one in crawl] == [{}] * len(crawl)
 
 
 @needs("redis")

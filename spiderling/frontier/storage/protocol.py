@@ -125,11 +125,16 @@ class SegmentRow(NamedTuple):
     kind: str = "corpus"  # the directory that holds it (corpus/segments.py)
 
 
+EPOCH_BITS = 32
+"""Bits of a message's number within its epoch, which stands above them: how often the sender was taken over from a
+snapshot.  Chosen: 4,000 million messages, and numbers below 2**52 in a million epochs."""
+
+
 class OutboxRow(NamedTuple):
     """A message to another shard (cluster/), which stays until that shard has committed what it took from it."""
 
     shard: int
-    number: int  # the messages to one shard are numbered from 1 on, without gaps
+    number: int  # the messages to one shard are numbered from 1 on, without gaps, and in each epoch anew
     time: float  # when it was begun
     links: int  # links and single URLs in it
     message: bytes

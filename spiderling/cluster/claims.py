@@ -283,8 +283,7 @@ class Claim:
         if _database(self.directory).exists() and taken_over > (_meta(self.directory, TAKEOVERS) or 0):
             self.give_back()
             raise JobdirError(
-                f"shard {self.shard} was taken over from its snapshot, and is at {self.places.get(self.shard)} now: "
-                f"{self.directory} is older, and cannot go on."
+                f"shard {self.shard} was taken over from its snapshot: {self.directory} is older, and cannot go on."
             )
 
     def _has_snapshot(self, directory: Path) -> bool:

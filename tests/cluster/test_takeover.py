@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import signal
 import sqlite3
 import threading
+import time
 from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from conftest import Crawl, scrapy, serving
+from needs import needs
+from redis_server import RedisServer
+from test_crawl_of_shards import ADDRESSES, EVERY, SEED, SITES, SOON, kept, shards
 
-from spiderling.base.errors import BadInput, JobdirError, StorageError
+from spiderling.base.errors import BadInput, JobdirError, NoFreeShard, StorageError
+from spiderling.base.options import Options
 from spiderling.corpus.segments import SegmentWriter, frame_texts
 from spiderling.frontier.storage.protocol import EPOCH_BITS, Changes, OutboxRow, PeerRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir import snapshots
-from spiderling.jobdir.snapshots import EPOCH, Snapshots, take_over
+from spiderling.jobdir.snapshots import EPOCH, TAKEOVERS, Snapshots, take_over
+from webs.web import FixedWeb
 
 
 class Work:
@@ -245,3 +255,128 @@ def test_two_that_take_over_get_different_epochs(work, tmp_path):
                 Work(tmp_path / name / "cs", tmp_path / "shared")
     with closing(sqlite3.connect(tmp_path / "b/cs/state/frontier.sqlite")) as state:
         assert state.execute("SELECT count(*) FROM event").fetchone() == (1,)
+
+
+SHARED = {**SOON, "extensions.lifecycle.PAUSE_S": 0.3, "jobdir.snapshots.SHARE": -1}  # snapshots are always due
+
+
+@needs("redis")
+def test_a_shard_whose_disk_is_lost_goes_on_elsewhere(tmp_path):
+    """Refused while it is at work; afterwards nothing is lost, or kept twice, and its former directory is refused."""
+    for name in ("shared", "there", "here"):
+        (tmp_path / name).mkdir()
+    saved = tmp_path / "shared/cs"
+    with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
+        settings = {"HOST_INTERVAL_S": 0.4, "SNAPSHOTS": tmp_path / "shared", "CONSTANTS": SHARED}
+        there, here = (shards(tmp_path / name / "cs", server, store, 2, **settings) for name in ("there", "here"))
+        lost = there.start(SEED)
+        lost.until(lambda: (saved / "shard-00/state/frontier.sqlite").exists())
+        other = here.start(SEED)
+        lost.until(lambda: len(server.log_entries) > 12)
+        takeover = (
+            "takeover",
+            str(saved),
+            str(here.directory),
+            "--shard",
+            "0",
+            "-s",
+            f"SPIDERLING_CLUSTER={store.url}",
+        )
+        refused = scrapy(*takeover)
+        assert refused.code == 1 and "shard 0 is at work" in refused.log
+        lost.stop(signal.SIGKILL)
+        there.directory.rename(tmp_path / "broken")
+        time.sleep(SHARED["cluster.claims.LEASE_S"] + 0.2)
+        done = scrapy(*takeover)
+        assert done.code == 0 and "taken over from the snapshot" in done.out, done
+        again = here.start(SEED)
+        ended = [one.wait() for one in (other, again)]
+        assert [(one.code, one.lines("ERROR")) for one in ended] == [(0, []), (0, [])], ended
+        assert ended[1].lines("since its snapshot are fetched again")
+        assert kept(here.directory) == EVERY
+        (tmp_path / "broken").rename(there.directory)
+        former = there.run(SEED)
+        assert former.code == 1 and former.lines("ERROR", "was taken over from its snapshot"), former
+
+
+@needs("redis")
+def test_a_crawl_of_one_process_goes_on_from_its_snapshot(tmp_path):
+    for name in ("shared", "there", "here"):
+        (tmp_path / name).mkdir()
+    with serving(FixedWeb(SITES, ADDRESSES)) as server:
+        settings = {"HOST_INTERVAL_S": 0.4, "SNAPSHOTS": tmp_path / "shared", "CONSTANTS": SHARED}
+        lost = Crawl(tmp_path / "there/cs", server, **settings)
+        running = lost.start(SEED)
+        running.until(lambda: (tmp_path / "shared/cs/state/frontier.sqlite").exists() and len(server.log_entries) > 12)
+        running.stop(signal.SIGKILL)
+        shutil.rmtree(lost.directory)
+        new = Crawl(tmp_path / "here/cs", server, **settings)
+        assert "is the snapshot of another crawl" in new.run(SEED).lines("ERROR")[0]
+        done = scrapy("takeover", str(tmp_path / "shared/cs"), str(new.directory))
+        assert done.code == 0 and "usual command" in done.out, done
+        ended = new.run(SEED)
+        assert ended.code == 0 and sorted(new.digests()) == EVERY
+        new.state().check()
+
+
+@needs("redis")
+def test_only_a_shard_that_shows_no_life_is_taken_over(tmp_path, monkeypatch):
+    from spiderling.cluster import claims
+
+    values = {"LEASE_S": 1.0, "BEAT_S": 0.2, "POLL_S": 0.4}
+    for name, value in values.items():
+        monkeypatch.setattr(claims, name, value)
+    with RedisServer() as server:
+
+        def claim(name: str, patience_s: float) -> claims.Claim:
+            options = Options(lang="cs", cluster=server.url, shards=1, snapshots=f"{tmp_path}/shared",
+                              takeover_s=patience_s)  # fmt: skip
+            made = claims.Claim(options, tmp_path / name / "cs")
+            made.take()
+            return made
+
+        first = claim("there", 0)
+        first.begin_keeping()
+        saved = tmp_path / "shared/cs/shard-00/state/frontier.sqlite"
+        saved.parent.mkdir(parents=True)
+        with closing(SqliteStore(saved)) as store:
+            store.commit(Changes(meta={claims.MAP_KEY: json.dumps(asdict(first.map)), "created": "1.5"}))
+        with pytest.raises(NoFreeShard, match="or has its directory or snapshot elsewhere"):
+            claim("here", 2.0)
+        first.end_keeping()
+        server.command("DEL", first.seal.key("lease", 0))
+        with pytest.raises(NoFreeShard):
+            claim("here", 0)
+        began = time.monotonic()
+        second = claim("here", 2.0)
+        assert time.monotonic() - began >= 2.0
+        second.open_snapshot()
+        assert (tmp_path / "here/cs/shard-00/state/frontier.sqlite").exists()
+        second.give_back()
+        shutil.rmtree(tmp_path / "here/cs")
+        third = claim("here", 1.0)
+        monkeypatch.setattr(third, "_options", replace(third._options, takeover_s=0.0))  # noqa: SLF001
+        with pytest.raises(JobdirError, match=r"is gone\. Go on from its snapshot"):
+            third.open_snapshot()
+
+
+@needs("redis")
+def test_a_former_directory_is_refused_by_what_redis_knows_alone(tmp_path):
+    from spiderling.cluster import claims
+    from spiderling.cluster.redis_transport import connect
+
+    with RedisServer() as server:
+        first = claims.Claim(Options(lang="cs", cluster=server.url, shards=1), tmp_path / "cs")
+        first.take()
+        with closing(SqliteStore(_made(first.directory / "state/frontier.sqlite"))) as store:
+            store.commit(Changes(meta={claims.MAP_KEY: json.dumps(asdict(first.map))}))
+        record = claims.seal_record(first.seal, 0, "elsewhere:/cs", {TAKEOVERS: 1})
+        first.give_back()
+        connect(server.url, blocks=True).hset(first.seal.key("shards"), 0, record)
+        with pytest.raises(JobdirError, match="shard 0 was taken over from its snapshot: .* is older"):
+            claims.Claim(Options(lang="cs", cluster=server.url, shards=1), tmp_path / "cs").take()
+
+
+def _made(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

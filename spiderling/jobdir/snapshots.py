@@ -92,10 +92,10 @@ class Snapshots:
             raise self._refusal
 
     def step(self) -> None:
-        """Begin a snapshot if one is due."""
+        """Begin a snapshot if one is due; the former one may still be written."""
         if self._refusal is not None:
             self._fail(self._refusal)
-        elif (self._thread is None or not self._thread.is_alive()) and self._is_due():
+        elif self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, daemon=True, name="snapshots")
             self._thread.start()
 
@@ -111,7 +111,8 @@ class Snapshots:
 
     def _run(self) -> None:
         with self._warning():
-            self.write()
+            if self._is_due():
+                self.write()
 
     @contextmanager
     def _warning(self) -> Iterator[None]:

@@ -373,7 +373,7 @@ def test_a_former_directory_is_refused_by_what_redis_knows_alone(tmp_path):
         record = claims.seal_record(first.seal, 0, "elsewhere:/cs", {TAKEOVERS: 1})
         first.give_back()
         connect(server.url, blocks=True).hset(first.seal.key("shards"), 0, record)
-        with pytest.raises(JobdirError, match="shard 0 was taken over from its snapshot: .* is older"):
+        with pytest.raises(JobdirError, match=r"shard 0 was taken over from its snapshot: .* is older"):
             claims.Claim(Options(lang="cs", cluster=server.url, shards=1), tmp_path / "cs").take()
 
 

@@ -179,8 +179,8 @@ _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xx
 """Libraries whose version may change what text is kept."""
 _NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_model", "seen")
 """Options that name files and directories; the card has their last names alone."""
-_OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster_key_file")
-"""Options that hold addresses of somebody's network, where a key is, and the contact, which stands apart: no settings
+_OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster_key_file", "snapshots", "takeover_s")
+"""Options that hold addresses of somebody's network, where a key is or snapshots are, and the contact: no settings
 to repeat."""
 _MAX_NAMED = 500  # different values of an attribute that are counted; others count as "other"; chosen
 _KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}

@@ -589,6 +589,27 @@ def test_nothing_that_a_snapshot_has_is_lost_with_a_disk(shards, events, full_li
             one.store.close()
 
 
+@pytest.mark.parametrize("loser", [0, 1])
+def test_a_shard_that_was_taken_over_goes_on_with_the_others(loser, tmp_path):
+    """Others send it again what it took since its snapshot; they take its messages, which have other numbers."""
+    inboxes = Inboxes()
+    one, other = crawl = [Lasting(me, 2, inboxes, tmp_path) for me in range(2)]
+    told(one, other, 500.0, pages=2)
+    for shard in crawl:
+        shard.snapshot()
+    told(one, other, 600.0, pages=2)
+    assert one.store.load().outboxes == {1: 2}, "it is kept until the next snapshot has it"
+    told(one, other, 700.0, pages=2)
+    crawl[loser].lose()
+    told(one, other, 800.0, pages=5)
+    come_to_rest(crawl, 900.0)
+    wanted = {digest(url) for number in range(one.pages) for url in one.links(number)
+              if other.exchange.owns(canonicalize(url).host)}  # fmt: skip
+    assert wanted <= {*other.store.load().digests}
+    for shard in crawl:
+        shard.store.close()
+
+
 def come_to_rest(crawl: list[Shard], now: float, least: int = 0) -> None:
     """Go on until nothing waits, for *least* rounds."""
     crawl[0].inboxes.is_away = False

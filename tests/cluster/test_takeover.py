@@ -254,7 +254,12 @@ def test_two_that_take_over_get_different_epochs(work, tmp_path):
         assert state.execute("SELECT count(*) FROM event").fetchone() == (1,)
 
 
-SHARED = {**SOON, "extensions.lifecycle.PAUSE_S": 0.3, "jobdir.snapshots.SHARE": -1}  # snapshots are always due
+SHARED = {
+    **SOON,
+    "cluster.heartbeat.WAIT_MISSING_S": 60.0,  # the other shard waits for the take-over
+    "extensions.lifecycle.PAUSE_S": 0.3,
+    "jobdir.snapshots.SHARE": -1,  # snapshots are always due
+}
 
 
 @needs("redis")

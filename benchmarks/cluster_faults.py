@@ -17,7 +17,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -31,6 +31,7 @@ from relay import Relay
 from shiftedclock import shifted_by
 from synlog import Syn, SynLog
 
+from spiderling.base.errors import JobdirError
 from spiderling.base.urls import owner_of
 from spiderling.jobdir.snapshots import take_over
 from webs.messages import Request
@@ -211,6 +212,7 @@ _PATIENCE_S = 120.0
 _ALLOWED = (
     "another process runs shard",  # its lease was stolen
     "is in use by process",  # it is stopped, or ends, and its lease has run out
+    "is taken over only where it is not",  # it was taken over by command meanwhile
     "cannot be used",  # Redis was away for longer than a process that begins waits
 )
 """Errors with which a process may end; then it is started again."""
@@ -387,7 +389,8 @@ class Campaign:
         self.lost.append((self.deaths[-1][0], shard, state.stat().st_mtime - ahead))
         shutil.rmtree(self.directory / "cs" / name)
         if self.rng.random() < 0.5:
-            take_over(state.parents[1], self.directory / "cs" / name, time.time())
+            with suppress(JobdirError):  # a process does so at that moment
+                take_over(state.parents[1], self.directory / "cs" / name, time.time())
         return True
 
     def _steal(self, place: int) -> None:

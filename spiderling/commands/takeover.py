@@ -44,7 +44,6 @@ class Command(SpiderlingCommand):
             self._refuse_living(part)
         for part in parts:
             to = directory if part == snapshot else directory / part.name
-            to.parent.mkdir(parents=True, exist_ok=True)
             yield f"{to}: {take_over(part, to, time.time())}."
         yield "Now give the crawl's usual command."
 

@@ -24,14 +24,14 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from spiderling.base.errors import BadInput, JobdirError, SpiderlingError, StorageError
-from spiderling.base.files import part_of, sync_directory
+from spiderling.base.files import part_of, saving, sync_directory
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import refuse_lost
 from spiderling.frontier.storage.protocol import EPOCH_BITS, Changes, PeerRow, SegmentRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import ENDINGS, log_of, put_in_place, usable_version
 from spiderling.jobdir.damage import problems
-from spiderling.jobdir.directory import LOCK, recorded_segments
+from spiderling.jobdir.directory import LOCK, acquire, recorded_segments
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import connected, telling_damage
 
@@ -268,10 +268,19 @@ def _newest_epoch(snapshot: Path) -> int:
 def take_over(snapshot: Path, directory: Path, now: float) -> str:
     """Make *directory*, which is not there, of a *snapshot* and begin a new epoch; returns what was done, in words.
 
-    Raises BadInput, JobdirError or StorageError; nothing is in *directory* then.
+    Raises BadInput, JobdirError or StorageError; nothing is in it then.
     """
     if usable_version(snapshot / _DATABASE) is None:
         raise BadInput(f"{snapshot} holds no snapshot of a crawl: there is no {snapshot / _DATABASE}.")
+    with saving(directory.parent):
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        lock = acquire(directory.with_name(f"{directory.name}.lock"), directory)
+    with closing(lock):
+        return _take_over(snapshot, directory, now)
+
+
+def _take_over(snapshot: Path, directory: Path, now: float) -> str:
+    """The same while nobody else does so there."""
     if any(path.is_file() and path.name != LOCK.name for path in directory.rglob("*")):
         raise JobdirError(f"{directory} is there: a crawl is taken over only where it is not.")
     part = part_of(directory)

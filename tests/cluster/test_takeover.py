@@ -254,6 +254,27 @@ def test_two_that_take_over_get_different_epochs(work, tmp_path):
         assert state.execute("SELECT count(*) FROM event").fetchone() == (1,)
 
 
+def test_two_that_take_over_at_one_place_are_no_two(work, tmp_path, monkeypatch):
+    """The second is refused while the first copies, and leaves what it has alone."""
+    work.commit("one")
+    work.snapshots.write()
+    saved, here = tmp_path / "shared/cs", tmp_path / "cs"
+    refused = []
+
+    def check(crawl):
+        with pytest.raises(JobdirError, match="is in use by process") as caught:
+            take_over(saved, here, 6.0)
+        refused.append(caught.value)
+        return iter(())
+
+    monkeypatch.setattr(snapshots, "problems", check)
+    take_over(saved, here, 5.0)
+    assert refused and texts(here) == "one\n"
+    with pytest.raises(JobdirError, match="is there"):
+        take_over(saved, here, 7.0)
+    assert [path.name for path in saved.glob(f"{EPOCH}*")] == [f"{EPOCH}1"], "the first is not kept out"
+
+
 SHARED = {
     **SOON,
     "cluster.heartbeat.WAIT_MISSING_S": 60.0,  # the other shard waits for the take-over

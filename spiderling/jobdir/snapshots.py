@@ -274,7 +274,7 @@ def take_over(snapshot: Path, directory: Path, now: float) -> str:
         raise BadInput(f"{snapshot} holds no snapshot of a crawl: there is no {snapshot / _DATABASE}.")
     with saving(directory.parent):
         directory.parent.mkdir(parents=True, exist_ok=True)
-        lock = acquire(directory.with_name(f"{directory.name}.lock"), directory)
+        lock = acquire(directory.with_name(f"takeover-{directory.name}.lock"), directory)
     with closing(lock):
         return _take_over(snapshot, directory, now)
 

@@ -17,7 +17,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +33,9 @@ from synlog import Syn, SynLog
 
 from spiderling.base.errors import JobdirError
 from spiderling.base.urls import owner_of
+from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.snapshots import take_over
+from spiderling.jobdir.state_reader import connected
 from webs.messages import Request
 from webs.server import AccessLog, Connection, Server, bind_all
 from webs.web import FixedWeb, Web, WebResponse, plain, redirect
@@ -195,8 +197,6 @@ SETTINGS = {
     "LOGSTATS_INTERVAL": 5,
 }
 TAKEOVER_S = 1.0
-_BATCH_S = 2.0
-"""Seconds before a snapshot within which its last pages may have been asked for."""
 CLOCKS_S = (-60.0, 0.0, 60.0)
 """By how much the clock of a process is ahead, each with the same chance."""
 KINDS = (
@@ -254,8 +254,8 @@ class Campaign:
         self.kinds: Counter[str] = Counter()
         self.deaths: list[tuple[float, int | None]] = []
         """(Time, shard) of each end of a process; None: it was none yet."""
-        self.lost: list[tuple[float, int, float]] = []
-        """(Time, shard, time of its last snapshot) of each disk that was lost."""
+        self.lost: list[tuple[float, int, set[str]]] = []
+        """(Time, shard, URLs that have ended by its last snapshot) of each disk that was lost."""
         self.wrong: list[str] = []
         self.directory = directory
         self._server = server
@@ -385,8 +385,7 @@ class Campaign:
         if shard is None or not state.exists():
             return False
         self._kill(place, self.rng.uniform(0, 1.5))
-        ahead = time.time() - time.monotonic()
-        self.lost.append((self.deaths[-1][0], shard, state.stat().st_mtime - ahead))
+        self.lost.append((self.deaths[-1][0], shard, _ended(state)))
         shutil.rmtree(self.directory / "cs" / name)
         if self.rng.random() < 0.5:
             with suppress(JobdirError):  # a process does so at that moment
@@ -550,10 +549,17 @@ def _compare(outcome: Outcome, alone: Crawl, crawl: Path, server: Watching) -> N
         outcome.wrong.append(f"ends missing {list(missing)[:3]}, too many {list(more)[:3]}")
 
 
+def _ended(state: Path) -> set[str]:
+    """The URLs that have ended by the *state*."""
+    with closing(connected(state)) as connection:
+        rows = connection.execute("SELECT keys, ends FROM ended").fetchall()
+    return {end.url for keys, ends in rows for end in unpack_ends(keys, ends)}
+
+
 def _look_twice(outcome: Outcome, asked: list[Asked], expected: Counter[tuple[str, str]], run: Campaign) -> None:
     """Each request that repeats one must come after the end of the process that made the first.
 
-    With a lost disk, that may have been long before; but not before the last snapshot.
+    With a lost disk, that may have been long before; but the last snapshot must not say how it ended.
     """
     last: dict[tuple[str, str], list[float]] = {}
     for one in asked:
@@ -562,8 +568,9 @@ def _look_twice(outcome: Outcome, asked: list[Asked], expected: Counter[tuple[st
             owner = owner_of(one.host, SHARDS)
             since = times[-1]
             between = [end for end, shard in run.deaths if shard == owner and since - 1 <= end <= one.time_s]
-            lost = [end for end, shard, saved in run.lost
-                    if shard == owner and saved - _BATCH_S <= since and since - 1 <= end <= one.time_s]  # fmt: skip
+            lost = [end for end, shard, ended in run.lost
+                    if shard == owner and since - 1 <= end <= one.time_s
+                    and f"http://{one.host}{one.path}" not in ended]  # fmt: skip
             outcome.lost_again += bool(lost)
             if lost or not {*between} <= {end for end, *_ in run.lost}:
                 outcome.fetched_again += 1

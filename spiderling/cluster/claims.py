@@ -40,7 +40,7 @@ from spiderling.cluster.content import CODE_BYTES, CRAWL_ID_BYTES, VERSION, Seal
 from spiderling.cluster.redis_transport import StrangeValues, connect, key_types, may_pass, mend, place_of
 from spiderling.cluster.slots import BEGIN
 from spiderling.frontier.storage.tables import SCHEMA_VERSION
-from spiderling.jobdir.inspection import holder_of
+from spiderling.jobdir.inspection import Inspection, holder_of
 from spiderling.jobdir.snapshots import TAKEOVERS, snapshot_of, take_over
 from spiderling.jobdir.state_reader import connected, telling_damage
 
@@ -198,6 +198,7 @@ class Claim:
         """Tells this process from all others; it stands in its lease."""
         self.places: dict[int, str] = {}  # where the directory of each shard is that is known to be claimed
         self.totals: ShardTotals = {}  # what Redis and the states here know of what each has done
+        self.takes_over = options.takeover_s > 0  # whether this process may take a lost shard over by itself
         self._saved: set[int] = set()  # shards whose directories are not here, and whose snapshots are there
         self.held_until = 0.0  # until when the lease was last known to be ours, by `elapsed_s`
         self._over = threading.Event()
@@ -298,7 +299,7 @@ class Claim:
             return
         snapshot = snapshot_of(Path(self._options.snapshots), self.directory, True)
         try:
-            if not self._options.takeover_s:
+            if not self.takes_over:
                 raise JobdirError(f"{self.directory} is gone. Go on from its snapshot: scrapy takeover {snapshot} ...")
             logger.warning("Shard %d was %s.", self.shard, take_over(snapshot, self.directory, time.time()))
         except SpiderlingError:
@@ -486,6 +487,20 @@ def open_records(seal: Seal, found: Mapping[bytes, bytes]) -> tuple[dict[int, st
         except (ValueError, TypeError):
             strange.append(name)
     return places, totals, strange
+
+
+def refuse_living(snapshot: Path, url: str) -> None:
+    """Raise JobdirError if a process holds the lease of the shard of *snapshot* in the Redis at *url*; or BadInput."""
+    with closing(Inspection(snapshot)) as crawl:
+        shard = crawl.shard
+    if shard is None or shard.number is None:
+        return
+    try:
+        is_held = connect(url, blocks=True).exists(Seal(bytes.fromhex(shard.crawl), b"").key("lease", shard.number))
+    except RedisError as error:
+        raise BadInput(f"Redis at {PREFIX}CLUSTER cannot be asked whether the shard is lost: {error}.") from error
+    if is_held:
+        raise JobdirError(f"shard {shard.number} is at work: a process holds its lease.")
 
 
 def name_of(shard: int) -> str:

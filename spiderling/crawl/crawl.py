@@ -63,6 +63,7 @@ class Crawl:
     is_paused = False  # whether control.yaml says that nothing is asked for
     is_disk_full = False
     """Whether less than ``min_free_bytes`` are left, so that nothing is asked for, or taken from other shards."""
+    snapshots: Snapshots | None = None  # what copies the crawl to where other machines reach it, if anything does
     workers: WorkerPool | None = None
     """The text workers; None: none run, since a user's pipeline stands for the first of ours."""
     others_work = False  # whether other shards of the crawl may still find URLs for this one
@@ -105,8 +106,8 @@ class Crawl:
             opened.callback(self.jobdir.close)
             moves = options.surplus == "aside" or options.durability == "normal"  # then a power cut undoes commits
             make_agree = self.jobdir.judge(self._prefix, moves)
-            self.snapshots = self._begin_snapshots(directory, elsewhere is not None)
-            """What copies the crawl to where other machines reach it, if anything does."""
+            if options.snapshots:
+                self.snapshots = Snapshots(Path(options.snapshots), directory, elsewhere is not None, fail)
             store = SqliteStore(self.jobdir.database, synced=options.durability == "full", writes=False)
             opened.callback(store.close)
             state = store.load()
@@ -121,14 +122,6 @@ class Crawl:
         """The archives that the pages come from; None: they come from the web."""
         self._note_manifest(state, changed, settled)
 
-    def _begin_snapshots(self, directory: Path, is_shard: bool) -> Snapshots | None:
-        if not self.options.snapshots:
-            return None
-        snapshots = Snapshots(Path(self.options.snapshots), directory, is_shard, self.fail)
-        if self.jobdir.is_new:
-            snapshots.begin(State())
-        return snapshots
-
     def _take_up(
         self,
         state: State,
@@ -137,8 +130,6 @@ class Crawl:
         elsewhere: Callable[[SqliteStore], Elsewhere] | None,
     ) -> None:
         """Make the parts that hold what earlier runs have found."""
-        if self.snapshots is not None and not self.jobdir.is_new:
-            self.snapshots.begin(state)
         self.now = steady_clock()
         """Seconds since 1970, which never go back: the time of all that the crawl plans and notes."""
         self.codes = frozenset(info.code for info in self.accepted)

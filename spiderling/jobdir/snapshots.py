@@ -27,7 +27,7 @@ from spiderling.base.errors import BadInput, JobdirError, SpiderlingError, Stora
 from spiderling.base.files import part_of, saving, sync_directory
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import refuse_lost
-from spiderling.frontier.storage.protocol import EPOCH_BITS, Changes, PeerRow, SegmentRow, State
+from spiderling.frontier.storage.protocol import EPOCH_BITS, Changes, PeerRow, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import ENDINGS, log_of, put_in_place, usable_version
 from spiderling.jobdir.damage import problems
@@ -42,7 +42,7 @@ SHARE = 10  # bytes that a crawl writes for each that the states of its snapshot
 EPOCH = "epoch-"  # beginning of a file's name in a snapshot; the number of the take-over follows
 TAKEOVERS = "takeovers"  # the total, and the note, that says how often a crawl was taken over
 _PAGE_BYTES = 4096  # of SQLite's pages (its default)
-_PIECE_BYTES = 256 * _PAGE_BYTES  # bytes that are read at a time; chosen
+PIECE_BYTES = 256 * _PAGE_BYTES  # bytes that are read at a time; chosen
 _AGAIN_S = 0.2  # seconds until it is tried again to freeze the state; chosen: a commit a second
 _DATABASE = Path("state", "frontier.sqlite")
 _SPARE = ".spare"  # ending of the former state's name, until it is that of the next one
@@ -60,6 +60,7 @@ class Snapshots:
         """*root*: the directory of all snapshots, which is there; *source*: that of the crawl.
 
         *fail* is called when the crawl must not go on, since another process has taken it over.
+        Raises JobdirError if that is so, or another crawl has its snapshot there.
         """
         self.received: Mapping[int, int] = {}
         """Shard -> number of its last message that the snapshot has."""
@@ -67,25 +68,16 @@ class Snapshots:
         self._fail = fail
         self._root = root
         self._target = snapshot_of(root, source, is_shard)
-        self._epoch = 0
-        self._created: str | None = None  # when the crawl, or shard, was begun; tells it from all others
+        meta = _notes(source / _DATABASE)[0] if (source / _DATABASE).exists() else {}
+        self._epoch = int(meta.get(TAKEOVERS, 0))
+        self._created = meta.get("created")  # when the crawl, or shard, was begun; tells it from all others
         self._lengths: dict[tuple[str, str], int] = {}  # (kind, name) -> bytes of a segment in the snapshot
-        self._began = _written()
-        self._spent = 0  # bytes that snapshots took
-        self._of_states = 0  # of these those of states
-        self._last: int | None = None  # what the last state took
+        self._since = bytes_written()  # what the process had written when the last snapshot was whole
+        self.last: int | None = None  # bytes that the last state took
         self._refusal: _Refused | None = None
         self._has_warned = False
         self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, state: State) -> None:
-        """*state*: that of the crawl, an empty one before there is any.
-
-        Raises JobdirError if another crawl has its snapshot there, or the crawl was taken over from it.
-        """
-        self._epoch = state.counts.get(f"total/{TAKEOVERS}", 0)
-        self._created = state.meta.get("created")
+        self.thread: threading.Thread | None = None
         with self._warning():
             self._look()
         if self._refusal is not None:
@@ -95,9 +87,9 @@ class Snapshots:
         """Begin a snapshot if one is due; the former one may still be written."""
         if self._refusal is not None:
             self._fail(self._refusal)
-        elif self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, daemon=True, name="snapshots")
-            self._thread.start()
+        elif self.thread is None or not self.thread.is_alive():
+            self.thread = threading.Thread(target=self._run, daemon=True, name="snapshots")
+            self.thread.start()
 
     def stop(self) -> None:
         """Break off; the former snapshot stays.  A thread that waits for the other disk is not waited for."""
@@ -106,8 +98,9 @@ class Snapshots:
     def _is_due(self) -> bool:
         database = self._source / _DATABASE
         files = database, log_of(database)
-        next_one = sum(file.stat().st_size for file in files) if self._last is None else self._last
-        return SHARE * (self._of_states + next_one) <= _written() - self._began - self._spent
+        next_one = sum(file.stat().st_size for file in files) if self.last is None else self.last
+        written = bytes_written()
+        return not written or written - self._since >= SHARE * next_one  # not every file system counts
 
     def _run(self) -> None:
         with self._warning():
@@ -159,9 +152,8 @@ class Snapshots:
         self._look()
         database.parent.mkdir(parents=True, exist_ok=True)
         new = database.with_name(f"{database.name}.new")
-        self._last = self._copy_state(new)
-        self._of_states += self._last
-        taken = self._last
+        self.last = self._copy_state(new)
+        taken = self.last
         rows = recorded_segments(new) or []
         for row in rows:
             start = self._lengths.get((row.kind, row.name), 0)
@@ -169,7 +161,6 @@ class Snapshots:
                 raise _Refused(f"{self._target} is newer than the crawl in {self._source}, which cannot go on.")
             taken += row.length_bytes - start
             self._append(row, start)
-        self._spent += taken
         received = _notes(new)[1]
         self._look()
         for ending in (*ENDINGS[1:], _SPARE):
@@ -183,6 +174,7 @@ class Snapshots:
             spare.replace(new)
         self._lengths = _lengths_of(rows)
         self.received = received
+        self._since = bytes_written()
         logger.info("The snapshot in %s is up to date: %d bytes", self._target, taken)
 
     def _copy_state(self, new: Path) -> int:
@@ -191,8 +183,8 @@ class Snapshots:
         database = self._source / _DATABASE
         new.touch()
         with self._frozen(database), database.open("rb") as file, new.open("r+b") as copy:
-            while piece := file.read(_PIECE_BYTES):
-                self._go_on()
+            while piece := file.read(PIECE_BYTES):
+                self.go_on()
                 former = copy.read(len(piece))
                 for at in range(0, len(piece) if former != piece else 0, _PAGE_BYTES):
                     page = piece[at : at + _PAGE_BYTES]
@@ -223,10 +215,10 @@ class Snapshots:
                     break
                 state.execute("ROLLBACK")
                 self._over.wait(_AGAIN_S)
-                self._go_on()
+                self.go_on()
             yield
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         if self._over.is_set():
             raise InterruptedError("the crawl ends")
 
@@ -234,7 +226,7 @@ class Snapshots:
         """Append to a segment what lies between *start* and the length that the new state says, durably."""
         path = self._target / row.kind / row.name
         path.parent.mkdir(exist_ok=True)
-        _copy_bytes(self._source / row.kind / row.name, path, start, row.length_bytes, self._go_on)
+        _copy_bytes(self._source / row.kind / row.name, path, start, row.length_bytes, self.go_on)
 
 
 def snapshot_of(root: Path, directory: Path, is_shard: bool) -> Path:
@@ -242,7 +234,7 @@ def snapshot_of(root: Path, directory: Path, is_shard: bool) -> Path:
     return root.joinpath(*directory.absolute().parts[-2 if is_shard else -1 :])
 
 
-def _written() -> int:
+def bytes_written() -> int:
     """Bytes that this process has given to disks."""
     return 512 * resource.getrusage(resource.RUSAGE_SELF).ru_oublock  # in such blocks (getrusage(2))
 
@@ -352,7 +344,7 @@ def _copy_bytes(source: Path, target: Path, start: int, end: int, go_on: Callabl
         copy.seek(start)
         while start < end:
             go_on()
-            piece = file.read(min(end - start, _PIECE_BYTES))
+            piece = file.read(min(end - start, PIECE_BYTES))
             if not piece:
                 raise OSError(f"{source} is too short")
             copy.write(piece)

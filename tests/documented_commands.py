@@ -96,6 +96,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     ),
     r"sbatch .*/shards\.sbatch .*": Elsewhere("cluster/test_all_shards.py", "shards.sbatch"),
     r"sbatch .*": NotRun("it needs Slurm"),
+    r"scrapy takeover .*": Elsewhere("cluster/test_takeover.py", "scrapy(*takeover)"),
     r"scrapy reshard .*": Elsewhere("cluster/test_resharding.py", 'scrapy("reshard", str(directory), "--shards", "2"'),
     r"scrapy crawl .*_SHARDS=auto": Elsewhere("cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")'),
     r"scrapy crawl .*_CLUSTER=.*": (

@@ -359,8 +359,11 @@ class ShardExchange:
         self._derive = derive
         self._gathering = gathering = Gathering(me, shards)
         self.files = SiteFiles(me, gathering.owner, seal, first)
-        self.ask_file, self.answer_file = self.files.ask, self.files.answer
-        self.keep_own, self.tell_kept, self.tell_visit = gathering.keep_own, gathering.tell_kept, gathering.tell_visit
+        self.ask_file = self.files.ask
+        self.answer_file = self.files.answer
+        self.keep_own = gathering.keep_own
+        self.tell_kept = gathering.tell_kept
+        self.tell_visit = gathering.tell_visit
         self._question = first
         self._peers = {shard: Peer(PeerRow(shard)) for shard in range(shards) if shard != me}
         self._now = 0.0

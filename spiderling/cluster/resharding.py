@@ -47,6 +47,8 @@ from spiderling.jobdir.state_reader import queues, read_note, telling_damage
 _GONE = HostState.MOVED.value
 _MOVED_COLUMNS = ("pages", "downloaded_bytes", "kept_bytes")
 """Columns that move with a host, from the totals of one shard to those of another; words stay with their documents."""
+_WITHOUT_YIELD: dict[str, Any] = dict.fromkeys(_MOVED_COLUMNS, 0)
+_WITHOUT_QUEUE: dict[str, Any] = {"positions": "", "first": b"", "transit": None}
 _HASH_MASK = (1 << HASH_BITS) - 1
 _MAX_KEYS = 500_000  # keys of URLs, beyond which a transaction takes in no further host; chosen: some 100 MB of memory
 _NOTED = {"options", "created", "version", "purposes", "models", "seeds"}  # what a new shard notes as the first does
@@ -76,12 +78,11 @@ def reshard(directory: Path, shards: int, now: float) -> Iterator[str]:
             for owner in parts:
                 owner.commit(now)
         digests = array("q", {digest for part in parts for digest in part.digests})
-        moved = sum(part.close_moved(shards) for part in parts)
+        moved = sum(part.close_moved() for part in parts)
         records = {part.number: (f"{socket.gethostname()}:{directory.absolute()}", part.totals()) for part in parts}
         notes = {MAP_KEY: asdict(new), RECORDS_KEY: records, PENDING: 0}
         for part in reversed(parts):  # new ones go first: as long as the first of all has its map, the rest can be done
-            first = {name: json.loads(parts[0].meta[name]) for name in _NOTED & parts[0].meta.keys()}
-            own = first | {name: json.loads(value) for name, value in part.meta.items() if name in _NOTED}
+            own = parts[0].noted() | part.noted()
             own["options"] |= {"shards": shards}
             part.commit(now, own | notes, () if part.digests else digests)
     yield f"{moved:,} hosts have moved: {directory} is a crawl of {shards} shards."
@@ -161,7 +162,7 @@ class _Part:
             self._read = opened.enter_context(closing(Inspection(directory)))
             self._opened = opened.pop_all()
         self.digests = state.digests
-        self.meta = state.meta
+        self._meta = state.meta
         self._tails = {slot: len(lines) for slot, lines in state.tails.items()}
         self._counts = Counter(state.counts)
         self._keys = np.sort(np.frombuffer(state.seen, np.uint64))
@@ -173,6 +174,8 @@ class _Part:
             if row["state"] == _GONE:
                 self._gone.add(row["id"])
         self._last = len(self._ids)
+        self._leaving: list[tuple[StoredHost, int, Reason | None]] = []
+        """Row of each host that leaves, how many URLs it takes along, and as what these have ended."""
         self._begin()
 
     def _begin(self) -> None:
@@ -190,7 +193,7 @@ class _Part:
     # -- hosts leave
 
     def leaving(self, shards: int) -> Iterator[_Moving]:
-        """The hosts that this shard has and does not own when there are so many *shards*."""
+        """The hosts that this shard has and does not own when there are so many *shards*; `close_moved` is for them."""
         query = f"SELECT {', '.join(StoredHost._fields)} FROM newest_host WHERE id = ?"  # noqa: S608 - names of columns
         with telling_damage(self._read.database):
             for host, name, state, lines in queues(self._read.connection):
@@ -200,23 +203,20 @@ class _Part:
                 row = StoredHost(**self._read.rows(query, host)[0])
                 first, end = np.searchsorted(self._host_of_key, np.array([host, host + 1], np.uint64))
                 hashes = self._keys[first:end] & np.uint64(_HASH_MASK)
-                yield _Moving(owner, row, lines, hashes, self.store.robots(name))
+                moving = _Moving(owner, row, lines, hashes, self.store.robots(name))
+                self._leaving.append((row, len(lines), moving.reason))
+                yield moving
 
-    def close_moved(self, shards: int) -> int:
+    def close_moved(self) -> int:
         """With the next commit, the hosts that have moved leave this shard; returns how many."""
-        moved = 0
-        for row, lines, reason in [(one.row, len(one.lines), one.reason) for one in self.leaving(shards)]:
-            moved += 1
-            self._rows.append(
-                row._replace(state=_GONE, pages=0, downloaded_bytes=0, kept_bytes=0, waiting=0, parked=0, positions="",
-                             first=b"", transit=None)
-            )  # fmt: skip
+        for row, lines, reason in self._leaving:
+            self._rows.append(row._replace(state=_GONE, waiting=0, parked=0, **_WITHOUT_QUEUE, **_WITHOUT_YIELD))
             self._dropped.append(row.id)
             self._end(row.id, Reason.MOVED, lines)
             self._counts["waiting" if reason is None else f"end/{reason.value}"] -= lines
             for column in _MOVED_COLUMNS:
                 self._counts[f"total/{column}"] -= getattr(row, column)
-        return moved
+        return len(self._leaving)
 
     def _end(self, host: int, reason: Reason, urls: int) -> None:
         self._counts[f"end/{reason.value}"] += urls
@@ -237,10 +237,8 @@ class _Part:
         self._ids[name] = host
         reason = moving.reason
         waiting, parked = (len(moving.lines), 0) if reason is None else (0, len(moving.lines))
-        self._rows.append(
-            moving.row._replace(id=host, documents=former.documents, words=former.words, waiting=waiting,
-                                parked=parked, positions="", first=b"", transit=None)
-        )  # fmt: skip
+        row = moving.row._replace(documents=former.documents, words=former.words)
+        self._rows.append(row._replace(id=host, waiting=waiting, parked=parked, **_WITHOUT_QUEUE))
         for line in moving.lines:
             rank, line_here = line_at(host, line)
             self._added.append((host << BAND_BITS | rank, line_here))
@@ -264,6 +262,10 @@ class _Part:
             self.commit(now)
 
     # -- the state
+
+    def noted(self) -> dict[str, Any]:
+        """What the state says of the crawl as a whole."""
+        return {name: json.loads(value) for name, value in self._meta.items() if name in _NOTED}
 
     def totals(self) -> dict[str, int]:
         """What the shard has done, as others know it."""

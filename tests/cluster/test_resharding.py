@@ -143,7 +143,7 @@ def test_it_is_done_once_wherever_it_is_interrupted(tmp_path, paused, monkeypatc
 def test_no_crawl_begins_before_it_has_ended(tmp_path, paused, monkeypatch):
     directory = tmp_path / "cs"
     shutil.copytree(paused[0], directory)
-    monkeypatch.setattr("spiderling.cluster.resharding._Part.close_moved", lambda part, shards: 1 / 0)
+    monkeypatch.setattr("spiderling.cluster.resharding._Part.close_moved", lambda part: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         list(reshard(directory, 2, 0.0))
     with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:

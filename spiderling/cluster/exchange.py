@@ -112,7 +112,7 @@ class Peer:
 
     @property
     def reached(self) -> int:
-        """Number up to which the other shard surely has the messages."""
+        """Number up to which the other shard has the messages: as it said since it was asked, else as it keeps them."""
         return self.acknowledged if self.is_heard else self.released
 
     def is_due(self, now: float) -> bool:

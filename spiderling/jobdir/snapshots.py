@@ -54,7 +54,7 @@ class _Refused(JobdirError):
 
 
 class Snapshots:
-    """Those of one crawl: ``step`` is called now and then, and a thread writes."""
+    """Keeps the snapshot of one crawl up to date: ``step`` is called every PAUSE_S seconds, and a thread writes."""
 
     def __init__(self, root: Path, source: Path, is_shard: bool, fail: Callable[[JobdirError], None]) -> None:
         """*root*: the directory of all snapshots, which is there; *source*: that of the crawl.

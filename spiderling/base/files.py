@@ -5,6 +5,7 @@ A YAML file that a person wrote, or a number that somebody else did, may not hol
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import sys
@@ -99,6 +100,22 @@ def sync_file(path: Path) -> None:
 def sync_directory(directory: Path) -> None:
     """Make the names in *directory* durable; raises OSError."""
     sync_file(directory)
+
+
+def checksum(path: Path, length: int | None = None) -> str:
+    """SHA-256 of a file, or of its first *length* bytes; raises StorageError if it cannot be read or is shorter."""
+    digest = hashlib.sha256()
+    left = path.stat().st_size if length is None and path.exists() else length or 0
+    try:
+        with path.open("rb") as file:
+            while left and (part := file.read(min(left, 1 << 20))):
+                digest.update(part)
+                left -= len(part)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+    if left:
+        raise StorageError(f"{path} is {left} bytes shorter than recorded.")
+    return digest.hexdigest()
 
 
 MAX_DEPTH = 20  # levels of lists and mappings (chosen)

@@ -18,7 +18,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.sax import saxutils
@@ -253,6 +253,7 @@ class StoredDocument(NamedTuple):
 
     attributes: dict[str, str]
     text: str
+    place: Path = Path()  # the directory of the file, for those of a crawl
 
 
 def parse_document(document: StoredDocument) -> CorpusDocument:
@@ -283,16 +284,23 @@ def lines_of(source: Source, errors: str = "strict") -> Iterator[str]:
         for text in frame_texts(source.path, source.length, source.start):
             yield from io.StringIO(text, newline="\n")
         return
+    with unpacked(source.path) as file:
+        yield from io.TextIOWrapper(file, "utf-8", errors, newline="\n")
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Any]:
+    """The bytes of a file, plain, .gz or .zst; raises DamageError, also for what cannot be read in the block."""
     try:
-        with source.path.open("rb") as file:
-            unpacked: Any = file
-            if source.path.suffix == ".zst" and file.peek(1):  # zstd takes an empty file for a cut one
-                unpacked = zstd.ZstdFile(file)
-            elif source.path.suffix == ".gz":
-                unpacked = gzip.GzipFile(fileobj=file)
-            yield from io.TextIOWrapper(unpacked, "utf-8", errors, newline="\n")
+        with path.open("rb") as file:
+            if path.suffix == ".zst" and file.peek(1):  # zstd takes an empty file for a cut one
+                yield zstd.ZstdFile(file)
+            elif path.suffix == ".gz":
+                yield gzip.GzipFile(fileobj=file)
+            else:
+                yield file
     except (OSError, EOFError, UnicodeDecodeError, zlib.error, zstd.ZstdError) as error:
-        raise DamageError(f"{source.path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+        raise DamageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def frame_texts(segment: Path, length: int, start: int = 0) -> Iterator[str]:

@@ -229,7 +229,8 @@ def without_duplicates(
         if not any(flags):
             yield stored
         elif not all(flags) or rule.mark:
-            yield _without(document, flags if rule.unit == "paragraph" else flags * paragraphs, rule.mark)
+            rest = _without(document, flags if rule.unit == "paragraph" else flags * paragraphs, rule.mark)
+            yield rest._replace(place=stored.place)
     if unit != len(duplicates):
         raise BadInput(f"the corpus has {unit:,} {rule.unit}s now, and had {len(duplicates):,}: begin again.")
     return number

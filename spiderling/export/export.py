@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
@@ -24,12 +25,24 @@ import xxhash
 from spiderling import __version__
 from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput
-from spiderling.base.files import PART, saving, sync_directory, sync_file, write_whole
+from spiderling.base.files import PART, checksum, part_of, saving, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
+from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS, Tree
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import PACKED, Annotate, Registry, TextWriter, corpora_xml, split_name, writer
 from spiderling.export.sources import Corpus, Expressions, Selection
-from spiderling.jobdir.card import Manifest, Tally, checksum, last_names, software, write_pair
+from spiderling.jobdir.card import (
+    MANIFEST,
+    README,
+    Manifest,
+    Tally,
+    beside,
+    last_names,
+    software,
+    write_pair,
+    write_sums,
+)
+from spiderling.jobdir.consent import Ledger, ReceiptMaker
 
 REGISTRY = ".vert.registry"
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
@@ -96,9 +109,11 @@ class ExportPlan:
     @property
     def card(self) -> tuple[Path, Path]:
         """Its page and its manifest."""
-        if self.is_dataset:
-            return self.out / "README.md", self.out / "manifest.json"
-        return self.out.with_name(f"{self.out.name}.README.md"), self.out.with_name(f"{self.out.name}.json")
+        return self.named(README), self.named(MANIFEST)
+
+    def named(self, name: str) -> Path:
+        """The file *name* of a card, in the directory of a dataset; else beside `out`."""
+        return self.out / name if self.is_dataset else beside(self.out, name)
 
     @property
     def dropped(self) -> Path:
@@ -128,9 +143,10 @@ class WrittenFile(NamedTuple):
 class Parts:
     """Distributes documents to files, in memory that does not grow with their number or size."""
 
-    def __init__(self, plan: ExportPlan) -> None:
+    def __init__(self, plan: ExportPlan, ledgers: Mapping[Path, Ledger]) -> None:
         """Raises BadInput if the output exists, OSError if it cannot be written."""
         self._plan = plan
+        self._ledgers = ledgers
         self._open: dict[str, TextWriter] = {}  # part -> the file that it goes into
         self._complete: defaultdict[str, list[TextWriter]] = defaultdict(list)
         self._registries: defaultdict[str, Registry] = defaultdict(Registry)
@@ -138,6 +154,10 @@ class Parts:
             self._make_directory()
         if not plan.splits:
             self._begin("")  # a name that cannot be written is told before the corpus is read
+        place = plan.out / "data" / plan.out.name if plan.is_dataset else plan.out
+        self._others = {name: part_of(beside(place, name)) for name in (CONSENT, RECEIPTS)}
+        self._consent = self._others[CONSENT].open("wb")
+        self._maker = ReceiptMaker(self._consent)
 
     def _make_directory(self) -> None:
         """Raise BadInput if the directory holds anything but what a killed export may have left."""
@@ -166,8 +186,13 @@ class Parts:
     def _begin(self, name: str) -> TextWriter:
         plan = self._plan
         path = plan.data_file(name, len(self._complete[name]) + 1)
-        self._open[name] = writer(path, plan.format_name, self._registries[name], plan.annotate)
+        self._open[name] = writer(path, plan.format_name, self._registries[name], plan.annotate, self._receipt)
         return self._open[name]
+
+    def _receipt(self, text: bytes, document: StoredDocument) -> bytes:
+        attributes = document.attributes
+        ledger = self._ledgers.get(document.place)
+        return self._maker.receipt(text, attributes.get("url", ""), attributes.get("crawl_date", ""), ledger).packed()
 
     def _close(self, name: str) -> None:
         self._open[name].close()
@@ -182,12 +207,22 @@ class Parts:
         for name in list(self._open):
             self._close(name)
         found = []
-        for file in chain.from_iterable(self._complete.values()):
-            sync_file(file.temporary)
-            name = file.path.relative_to(self._plan.directory).as_posix()
-            size = file.temporary.stat().st_size
-            found.append(WrittenFile(name, file.documents, size, checksum(file.temporary)))
-        return sorted(found)
+        tree = Tree()
+        with self._others[RECEIPTS].open("wb") as receipts:
+            for file in sorted(chain.from_iterable(self._complete.values()), key=attrgetter("path")):
+                sync_file(file.temporary)
+                name = file.path.relative_to(self._plan.directory).as_posix()
+                size = file.temporary.stat().st_size
+                found.append(WrittenFile(name, file.documents, size, checksum(file.temporary)))
+                for receipt in file.take_receipts():
+                    receipts.write(receipt.packed())
+                    tree.add(receipt.leaf)
+        self._maker.consent.flush()
+        self._consent.close()
+        for temporary in self._others.values():
+            sync_file(temporary)
+        self.root = tree.root()
+        return found
 
     def commit(self) -> None:
         """Give the complete files their names; raises OSError."""
@@ -200,12 +235,17 @@ class Parts:
             write_whole(plan.beside("", ".vert.corpora.xml"), corpora_xml(map(plan.corpus_name, self.names)))
         for file in chain.from_iterable(self._complete.values()):
             file.temporary.replace(file.path)
+        for name, temporary in self._others.items():
+            temporary.replace(plan.named(name))
         sync_directory(plan.data_file("", 1).parent)
 
     def abort(self) -> None:
         """Remove the files with temporary names, and directories that were made for them."""
         for file in chain(self._open.values(), *self._complete.values()):
             file.temporary.unlink(missing_ok=True)
+        self._consent.close()
+        for temporary in self._others.values():
+            temporary.unlink(missing_ok=True)
         if self._plan.is_dataset:
             with suppress(OSError):
                 (self._plan.out / "data").rmdir()
@@ -238,7 +278,7 @@ def export(
     files: list[WrittenFile] = []
     try:
         with saving(plan.out):
-            parts = Parts(plan)
+            parts = Parts(plan, corpus.ledgers)
             tally = Tally()
             log_path = plan.dropped if plan.lists else Path(os.devnull)
             with log_path.open("w", encoding="utf-8") as log:
@@ -246,10 +286,14 @@ def export(
             if tally.documents:
                 found = parts.complete()
                 manifest = _manifest(corpus, plan, dropped, tally, found, parts.names)
+                manifest |= {"receipts": {"root": parts.root}, **notes}
                 parts.commit()
                 files = found
-                write_pair({**manifest, **notes}, *plan.card)
+                write_pair(manifest, *plan.card)
+                write_sums(plan.named(SUMS), manifest, [*map(plan.named, (RECEIPTS, CONSENT)), *plan.card])
     finally:
+        for ledger in corpus.ledgers.values():
+            ledger.close()
         if parts is not None and not files:
             with suppress(OSError):  # the first error is told, not one while clearing away
                 plan.dropped.unlink(missing_ok=True)

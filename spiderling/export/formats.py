@@ -21,6 +21,7 @@ from functools import partial
 from itertools import groupby, pairwise
 from operator import attrgetter
 from pathlib import Path, PurePath
+from tempfile import SpooledTemporaryFile
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import frame_packer, part_of
 from spiderling.base.option_values import CODE
 from spiderling.base.terminal import hint
+from spiderling.corpus.receipts import Receipt, receipts_in
 from spiderling.corpus.segments import CorpusDocument, StoredDocument, parse_document, unescape
 from spiderling.languages import available
 from spiderling.text.prevertical import escape, render_attributes, tokens, with_breaks
@@ -271,7 +273,8 @@ def _jsonl(document: StoredDocument) -> str:
     """One line; times as ISO 8601."""
     record = record_of(parse_document(document))
     time = record["crawl_date"]
-    return json.dumps(record | {"crawl_date": time and f"{time:%Y-%m-%dT%H:%M:%SZ}"}, ensure_ascii=False) + "\n"
+    date = time and time.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return json.dumps(record | {"crawl_date": date}, ensure_ascii=False) + "\n"
 
 
 def _text(document: StoredDocument) -> str:
@@ -493,21 +496,27 @@ class Registry:
 
 # -- writers
 
+GiveReceipt = Callable[[bytes, StoredDocument], bytes]
+"""From a document as it stands in a file, and where it came from, to its receipt (corpus/receipts.py)."""
+_RECEIPTS_BYTES = 16_000_000  # bytes of a file's receipts that are in memory, those of 400,000 documents; chosen
 
-def writer(path: Path, format_name: str, registry: Registry, annotate: Annotate | None) -> TextWriter:
+
+def writer(
+    path: Path, format_name: str, registry: Registry, annotate: Annotate | None, receipt: GiveReceipt
+) -> TextWriter:
     """A writer to the new file *path*; *registry* collects what stands in a vertical file, *annotate* is for CoNLL-U.
 
     Raises OSError, and BadInput if the file exists.
     """
     if format_name == "parquet":
-        return ParquetWriter(path)
+        return ParquetWriter(path, receipt)
     if format_name == "vertical":
-        return TextWriter(path, registry.noted)
+        return TextWriter(path, receipt, registry.noted)
     if format_name == "tei":
-        return TextWriter(path, tei, TEI_HEAD, TEI_TAIL)
+        return TextWriter(path, receipt, tei, TEI_HEAD, TEI_TAIL)
     if format_name == "conllu":
-        return TextWriter(path, partial(conllu, annotate=annotate))
-    return TextWriter(path, ENCODERS[format_name])
+        return TextWriter(path, receipt, partial(conllu, annotate=annotate))
+    return TextWriter(path, receipt, ENCODERS[format_name])
 
 
 class TextWriter:
@@ -515,22 +524,34 @@ class TextWriter:
 
     growth = 1.0  # bytes of the complete file for each that is written before ``close`` (measured)
 
-    def __init__(self, path: Path, encode: Callable[[StoredDocument], str], head: str = "", tail: str = "") -> None:
-        """*head* and *tail* stand before the first document and behind the last."""
+    def __init__(
+        self,
+        path: Path,
+        receipt: GiveReceipt,
+        encode: Callable[[StoredDocument], str],
+        head: str = "",
+        tail: str = "",
+    ) -> None:
+        """*head* and *tail* stand before the first document, to whose receipt it belongs, and behind the last."""
         if path.exists():
             raise BadInput(f"{path} exists; remove it, or give another name.")
         self.path = path
         self.temporary = part_of(path)
         self.documents = 0  # number of those that were added
         self.waiting = 0  # characters that were added and are not in the file yet
+        self._receipts = SpooledTemporaryFile(_RECEIPTS_BYTES)  # noqa: SIM115 - closed when they are written
+        self._receipt = receipt
         self._encode = encode
         self._pack = packer(path.name)
-        self._texts = [head] if head else []
+        self._texts: list[str] = []
+        self._head = head
         self._tail = tail
         self.temporary.write_bytes(b"")
 
     def add(self, document: StoredDocument) -> None:
-        text = self._encode(document)
+        text = self._head + self._encode(document)
+        self._head = ""
+        self._receipts.write(self._receipt(text.encode(), document))
         self._texts.append(text)
         self.documents += 1
         self.waiting += len(text)
@@ -548,6 +569,13 @@ class TextWriter:
         self._texts += [self._tail] if self._tail else []
         self.flush()
 
+    def take_receipts(self) -> Iterator[Receipt]:
+        """The receipts of its documents, once."""
+        with self._receipts as file:
+            file.seek(0)
+            while data := file.read(_RECEIPTS_BYTES):
+                yield from receipts_in(data)
+
     @property
     def size(self) -> float:
         """Bytes of the complete file, if nothing is added."""
@@ -559,8 +587,8 @@ class ParquetWriter(TextWriter):
 
     growth = 1.5
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, self._noted)
+    def __init__(self, path: Path, receipt: GiveReceipt) -> None:
+        super().__init__(path, receipt, self._noted)
         self._pack = frame_packer(level=1)
         self._longest = _JSON_BYTES  # bytes of the longest document, at least those for which DuckDB is ready
 

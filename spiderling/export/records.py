@@ -57,6 +57,13 @@ def _text(name: str, value: Any) -> str:
     return str(value).replace("T", " ").removesuffix("Z") if COLUMNS[name] == "time" else str(value)
 
 
+def parquet_lines(path: Path) -> Iterator[str]:
+    """The documents of a file of Parquet as the lines of JSONL that they were made of."""
+    for row in _rows(path):
+        time = row["crawl_date"]
+        yield json.dumps(row | {"crawl_date": time and f"{time.replace(' ', 'T')}Z"}, ensure_ascii=False) + "\n"
+
+
 def _parsed(line: str) -> Any:
     try:
         return json.loads(line)

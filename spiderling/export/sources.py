@@ -22,6 +22,7 @@ from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attribute
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values
 from spiderling.export.records import documents_of
 from spiderling.jobdir.card import Manifest, provenance
+from spiderling.jobdir.consent import Ledger
 from spiderling.jobdir.inspection import AnyCrawl, Segment, parts_in, reading
 from spiderling.jobdir.state_reader import read_note
 
@@ -43,6 +44,8 @@ class Corpus(NamedTuple):
     """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
     distances: Mapping[Path, Mapping[str, int]] = MappingProxyType({})
     """Directory of segments -> name of a host -> its last distance, as the state has it."""
+    ledgers: Mapping[Path, Ledger] = MappingProxyType({})
+    """Directory of segments -> what the sites of its crawl said."""
 
     @property
     def documents(self) -> int:
@@ -56,9 +59,10 @@ class Corpus(NamedTuple):
         Those of a crawl have the last distance of their host, those of other files the one that stands there.
         """
         for source in self.sources:
-            distances = self.distances.get(source.path.parent, {})
+            place = source.path.parent
+            distances = self.distances.get(place, {})
             for document in read(source):
-                yield _at_distance(document, distances.get(document.attributes.get("host", "")))
+                yield _at_distance(document, distances.get(document.attributes.get("host", "")))._replace(place=place)
 
 
 def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
@@ -72,6 +76,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     crawls: list[Manifest] = []
     troubles: list[str] = []
     distances: dict[Path, Mapping[str, int]] = {}
+    ledgers: dict[Path, Ledger] = {}
     for path in map(Path, names):
         if path.is_file():
             sources.append(Source(path))
@@ -92,6 +97,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                     purposes |= set(read_note(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
                     distances |= {part.directory / "corpus": part.distances() for part in crawl.parts}
+                    ledgers |= dict.fromkeys(distances.keys() - ledgers.keys(), Ledger(crawl.databases))
             except SpiderlingError as error:
                 if not is_salvage:
                     raise
@@ -100,7 +106,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
             if is_salvage and troubles and not found:
                 raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
             sources += found
-    return Corpus(sources, sorted(purposes), crawls, troubles, distances)
+    return Corpus(sources, sorted(purposes), crawls, troubles, distances, ledgers)
 
 
 def _at_distance(document: StoredDocument, distance: int | None) -> StoredDocument:

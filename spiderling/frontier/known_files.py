@@ -210,6 +210,7 @@ class KnownFiles:
     ) -> None:
         """Enter a *record* and its row of the ledger.  *read*: the answer as parsed; else *says* is what it says."""
         key = _key(origin, file)
+        self._keep_replaced(key, record)
         self.records.put(key, record)
         digest = ""
         if read is not None and read.rules is not None:
@@ -222,6 +223,23 @@ class KnownFiles:
         if file is SiteFile.LICENCE and (target := canonicalize_again(origin)):
             place = (target.origin, target.path)
         self.ledger.append(ConsentRow(*place, answer, digest, now, now, read.says if read else says))
+
+    def _keep_replaced(self, key: str, record: RobotsRecord) -> None:
+        """Keep the file that *record* is about to replace, under its hash: receipts name it (jobdir/consent.py)."""
+        former = self.records.get(key)
+        if former is not None and former.body not in (b"", EMPTY, record.body):
+            digest = hashlib.sha256(zlib.decompress(former.body)).hexdigest()
+            self.records.put(_KEPT + digest, former)
+
+
+_KEPT = "sha256 "  # begins the key of a file that was replaced, before its hash
+
+
+def keys_of_body(row: ConsentRow) -> tuple[str, str]:
+    """The keys of the records that may have the file of *row*: that of the last one, and of one that was replaced."""
+    is_own = row.file in (file.value for file in SiteFile)
+    last = _key(row.origin, SiteFile(row.file)) if is_own else _key(row.origin + row.file, SiteFile.LICENCE)
+    return last, _KEPT + row.digest
 
 
 def _key(origin: str, file: SiteFile) -> str:

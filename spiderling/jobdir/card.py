@@ -15,7 +15,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -28,11 +28,12 @@ import yaml
 
 from spiderling import __version__
 from spiderling.archives.sources import META_KEY, UNREAD_KEY
-from spiderling.base.errors import StorageError
-from spiderling.base.files import whole_number, write_whole
+from spiderling.base.files import checksum, whole_number, write_whole
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
+from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS
+from spiderling.jobdir.consent import Ledger, Receipted, write_receipts
 from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
 from spiderling.languages import LanguageInfo
@@ -175,6 +176,14 @@ def _cell(value: object) -> str:
 
 MANIFEST = "manifest.json"
 README = "README.md"
+_BESIDE = {MANIFEST: "json", SUMS: "sha256"}  # names of a card's files -> their endings beside an export of one file
+
+
+def beside(out: Path, name: str) -> Path:
+    """The file *name* of the card of the export *out*."""
+    return out.with_name(f"{out.name}.{_BESIDE.get(name, name)}")
+
+
 _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xxhash")
 """Libraries whose version may change what text is kept."""
 _NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_model", "seen")
@@ -243,28 +252,31 @@ def _contents(counts: Mapping[str, Counter[str]], length: int, hosts: int, dates
 # -- a crawl
 
 
-def card_of(crawl: AnyCrawl) -> Manifest:
+def card_of(crawl: AnyCrawl, former: Manifest, receipts: Receipted) -> Manifest:
     """The manifest of a crawl's corpus, as its state has it; raises StorageError if a segment cannot be read.
 
-    A segment that has not grown keeps its former checksum: were it damaged since, a new one would hide that.
+    A segment that has not grown keeps its checksum of the *former* one: were it damaged since, a new one would hide
+    that.
     """
     from spiderling.jobdir.status import status_of  # which a crawl needs at its end alone
 
-    former: dict[tuple[str, int], str] = {}
+    checksums: dict[tuple[str, int], str] = {}
     with suppress(AttributeError, KeyError, TypeError):  # whatever the file holds
-        files = read_manifest(crawl.directory / "corpus" / MANIFEST)["files"]
-        former = {(file["name"], file["bytes"]): file["sha256"] for file in files}
+        checksums = {(file["name"], file["bytes"]): file["sha256"] for file in former["files"]}
     return {
         "made": _utc(time.time()),
         "software": software(),
+        "format": "prevertical",
         "contents": _contents_of(status_of(crawl)),
         "crawls": [provenance(crawl)],
+        "receipts": {"root": receipts.root},
         "files": [
             {
                 "name": segment.path.name,
                 "documents": segment.entries,
                 "bytes": segment.length,
-                "sha256": former.get((segment.path.name, segment.length)) or checksum(segment.path, segment.length),
+                "sha256": checksums.get((segment.path.name, segment.length)) or checksum(segment.path, segment.length),
+                **receipts.taken_down(segment.path.name),
             }
             for segment in crawl.segments("corpus")
         ],
@@ -328,16 +340,27 @@ def last_names(value: str) -> str:
 
 
 def write_card(directory: Path) -> None:
-    """Write the card of the crawl in *directory* into its ``corpus/``; raises SpiderlingError."""
-    with reading(directory) as crawl:
-        manifest = card_of(crawl)
-    write_pair(manifest, directory / "corpus" / README, directory / "corpus" / MANIFEST)
+    """Write the card of the crawl in *directory* into its ``corpus/``, with its receipts; raises SpiderlingError."""
+    corpus = directory / "corpus"
+    with reading(directory) as crawl, closing(Ledger(crawl.databases)) as ledger:
+        former = read_manifest(corpus / MANIFEST)
+        receipts = write_receipts(corpus, former, crawl.segments("corpus"), ledger)
+        manifest = card_of(crawl, former, receipts)
+    write_pair(manifest, corpus / README, corpus / MANIFEST)
+    write_sums(corpus / SUMS, manifest, [corpus / name for name in (RECEIPTS, CONSENT, README, MANIFEST)])
 
 
 def write_pair(manifest: Manifest, readme: Path, path: Path) -> None:
     """Each file whole or not at all, the manifest last.  Raises StorageError."""
     write_whole(readme, readme_of(manifest, path.name))
     write_whole(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_sums(path: Path, manifest: Manifest, others: Iterable[Path]) -> None:
+    """The checksums of all files of a corpus, for ``sha256sum -c``; *others* stand beside it.  Raises StorageError."""
+    sums = {file["name"]: file["sha256"] for file in manifest["files"]}
+    sums |= {other.name: checksum(other) for other in others}
+    write_whole(path, "".join(f"{digest}  {name}\n" for name, digest in sums.items()))
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -366,22 +389,6 @@ def model_digests(infos: Iterable[LanguageInfo]) -> dict[str, str]:
 def seeds_digest(urls: Iterable[str]) -> str:
     """SHA-256 of the seeds, sorted, one a line: the same for the same set."""
     return hashlib.sha256("".join(f"{url}\n" for url in sorted(set(urls))).encode()).hexdigest()
-
-
-def checksum(path: Path, length: int | None = None) -> str:
-    """SHA-256 of a file, or of its first *length* bytes; raises StorageError if it cannot be read or is shorter."""
-    digest = hashlib.sha256()
-    left = path.stat().st_size if length is None and path.exists() else length or 0
-    try:
-        with path.open("rb") as file:
-            while left and (part := file.read(min(left, 1 << 20))):
-                digest.update(part)
-                left -= len(part)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
-    if left:
-        raise StorageError(f"{path} is {left} bytes shorter than recorded.")
-    return digest.hexdigest()
 
 
 def software() -> dict[str, str]:

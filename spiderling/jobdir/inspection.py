@@ -152,6 +152,11 @@ class Inspection:
         """The job directories of the crawl that are looked at: this one."""
         return [self]
 
+    @property
+    def databases(self) -> list[Path]:
+        """The states of its parts."""
+        return [self.database]
+
     def part_of(self, name: str) -> Inspection:
         """The part that has the host *name*, or the URL's host, if any has it."""
         return self
@@ -381,6 +386,10 @@ class Shards:
         *others, last = map(str, missing)
         named = f"shards {', '.join(others)} and {last}" if others else f"shard {last}"
         return f"{named} of {self._shards} {'are' if others else 'is'} not here"
+
+    @property
+    def databases(self) -> list[Path]:
+        return [part.database for part in self.parts]
 
     @cached_property
     def counts(self) -> Counter[str]:

@@ -18,10 +18,11 @@ from conftest import DEADLINE_S, ROOT, Crawl, scrapy
 from finished import LICENCE, SEEDS
 
 from spiderling.base.errors import StorageError
+from spiderling.base.files import checksum, zstd
 from spiderling.base.options import Options
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.card import MANIFEST, README, Tally, checksum, readme_of, seeds_digest, write_card
+from spiderling.jobdir.card import MANIFEST, README, Tally, readme_of, seeds_digest, write_card
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_its_checksums_are_those_of_sha256sum(finished, manifest):
     for file in manifest["files"]:
         data = (corpus / file["name"]).read_bytes()
         assert (file["bytes"], file["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
-    assert {file["name"] for file in manifest["files"]} == {path.name for path in corpus.glob("*.zst")}
+    assert {file["name"] for file in manifest["files"]} == {path.name for path in corpus.glob("*.prevert.zst")}
 
 
 def test_the_readme_says_the_same(finished, manifest):
@@ -100,6 +101,7 @@ def test_an_export_has_a_card_with_the_crawls_it_was_made_of(finished, tmp_path,
     assert told["contents"]["licences"] == {LICENCE: 1}
     assert told["crawls"] == manifest["crawls"]
     data = (tmp_path / "b.jsonl").read_bytes()
+    assert len(told["receipts"]["root"]) == 64
     assert told["files"] == [
         {"name": "b.jsonl", "documents": 1, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     ]
@@ -113,11 +115,11 @@ def crawl_with(directory: Path, options: dict[str, object], seeds: str, archive:
     (directory / "corpus").mkdir(parents=True)
     (directory / "state").mkdir()
     segment = directory / "corpus/cs-00001.prevert.zst"
-    segment.write_bytes(b"x")
+    segment.write_bytes(zstd.compress(b'<doc url="http://a.test/">\n</doc>\n'))
     meta = {"options": options, "seeds": [{"from": seeds, "number": 1, "sha256": "0" * 64}]}
     meta |= {f"archive:{archive}": {}} if archive else {}
     store = SqliteStore(directory / "state/frontier.sqlite")
-    rows = [SegmentRow(segment.name, 1, 1)]
+    rows = [SegmentRow(segment.name, segment.stat().st_size, 1)]
     store.commit(Changes(segments=rows, meta={key: json.dumps(value) for key, value in meta.items()}))
     store.close()
     return directory
@@ -236,7 +238,7 @@ def exported(place: Path, *sources: Path) -> dict:
 
 
 def test_exports_made_side_by_side_get_the_card_of_one(finished, tmp_path):
-    segments = sorted((finished.directory / "corpus").glob("*.zst"))
+    segments = sorted((finished.directory / "corpus").glob("*.prevert.zst"))
     data = tmp_path / "cs" / "data"
     data.mkdir(parents=True)
     sources = [segments[:1], segments[1:], [finished.directory], [finished.directory]]

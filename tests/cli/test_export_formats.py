@@ -31,6 +31,7 @@ from spiderling.export import export as exporting
 from spiderling.export.export import ExportPlan, export
 from spiderling.export.formats import COLUMNS, FORMATS, TEI_HEAD, TEI_TAIL, TextWriter, format_of, split_name, tei
 from spiderling.export.sources import Selection, corpus_of
+from spiderling.export.verification import Verification, cards_of
 from spiderling.text import prevertical
 from spiderling.text.prevertical import render, render_attributes, tokens
 
@@ -84,11 +85,14 @@ def content(path: Path) -> str:
     return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
 
 
+CARD = (".json", ".md", ".bin", ".sha256", ".jsonl.zst")  # endings of the files beside an export
+
+
 def urls(directory: Path) -> dict[str, list[str]]:
     return {
         path.name: [doc.attributes["id"][-1] for doc in stored_documents(Source(path))]
         for path in sorted(directory.glob("*.prevert*"))
-        if not path.name.endswith((".json", ".md"))
+        if not path.name.endswith(CARD)
     }
 
 
@@ -150,7 +154,8 @@ def test_parquet_takes_any_document_at_any_place(tmp_path):
     rows = pyarrow.parquet.read_table(place / "c[1]*.parquet").to_pylist()
     assert [(row["title"], row["text"]) for row in rows] == [(title, text) for title, text, _ in odd]
     assert [row["crawl_date"] and row["crawl_date"].year for row in rows] == [2026, 1, None]
-    assert {path.name for path in place.iterdir()} == {"c[1]*.parquet", "c[1]*.parquet.json", "c[1]*.parquet.README.md"}
+    assert [path.name for path in place.iterdir() if not path.name.endswith(CARD)] == ["c[1]*.parquet"]
+    assert Verification(*cards_of(place / "c[1]*.parquet")).findings == []
 
 
 def test_every_attribute_that_a_crawl_writes_is_a_column():
@@ -304,7 +309,7 @@ def test_names_of_parts_stay_in_the_directory(tmp_path):
     out.mkdir()
     exported(tmp_path / "h.prevert", out / "c.prevert", splits=("host",))
     names = sorted(path.name for path in out.iterdir())
-    assert len(names) == len(hostile) + 2 and "c.unknown.prevert" in names and "c..._.._up.prevert" in names
+    assert len(names) == len(hostile) + 5 and "c.unknown.prevert" in names and "c..._.._up.prevert" in names
 
 
 @pytest.mark.slow
@@ -581,14 +586,15 @@ def test_a_directory_becomes_a_dataset(three, tmp_path):
     command(three, f"{tmp_path}/cs/", "--split", "lang")
     files = {path.relative_to(tmp_path / "cs").as_posix() for path in (tmp_path / "cs").rglob("*") if path.is_file()}
     parts = ["cs", "not_a_code", "sk"]
-    assert files == {"README.md", "manifest.json", *(f"data/{part}-00001.parquet" for part in parts)}
+    card = {"README.md", "manifest.json", "consent.jsonl.zst", "receipts.bin", "SHA256SUMS"}
+    assert files == card | {f"data/{part}-00001.parquet" for part in parts}
     head = yaml.safe_load((tmp_path / "cs/README.md").read_text("utf-8").split("---\n")[1])
     assert head["language"] == ["cs", "sk", "not_a_code"] and head["license"] == "other"
     assert {config["config_name"]: config["data_files"][0]["path"] for config in head["configs"]} == {
         "default": "data/*.parquet", **{part: f"data/{part}-?????.parquet" for part in parts},
     }  # fmt: skip
     told = json.loads((tmp_path / "cs/manifest.json").read_text("utf-8"))
-    assert sorted(file["name"] for file in told["files"]) == sorted(files - {"README.md", "manifest.json"})
+    assert sorted(file["name"] for file in told["files"]) == sorted(files - card)
     tables = [pyarrow.parquet.read_table(path) for path in sorted((tmp_path / "cs/data").iterdir())]
     assert [table["id"].to_pylist() for table in tables] == [["00000000000000a1"], ["c3"], ["b2"]]
 

@@ -1,0 +1,222 @@
+"""Makes receipts (corpus/receipts.py) from the consent ledger of a crawl: at its end, and in an export.
+
+What was in force when a document was fetched: of each file of its origin, and of each licence that its robots.txt
+names, the answers that had come by then and were followed by no other.  If a site went back to an earlier answer, the
+ledger does not say when, and both are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from spiderling.base.errors import DamageError
+from spiderling.base.files import checksum, replacing, saving
+from spiderling.base.urls import canonicalize_again
+from spiderling.corpus.receipts import (
+    CONSENT,
+    RECEIPT_BYTES,
+    RECEIPTS,
+    ConsentFile,
+    Receipt,
+    Tree,
+    consent_lines,
+    documents_in,
+    leaf_of,
+    receipts_in,
+)
+from spiderling.frontier.known_files import keys_of_body
+from spiderling.frontier.storage.protocol import ConsentRow
+from spiderling.jobdir.inspection import Segment
+from spiderling.jobdir.state_reader import connected, telling_damage
+
+_VALUES = [re.compile(rb' %s="([^"]*)"' % name) for name in (b"url", b"crawl_date")]
+_ROWS = f"SELECT {', '.join(ConsentRow._fields)} FROM consent WHERE origin = ?"  # noqa: S608 - names of columns
+_LICENCE = "license:"  # what the ledger writes before the address of a licence that a robots.txt names
+_AT_END = "\uffff"  # later than each time
+
+
+class Receipted(NamedTuple):
+    """What a card says of the receipts that were written."""
+
+    root: str
+    numbers: dict[str, int]  # file -> documents that were taken down from it
+
+    def taken_down(self, name: str) -> dict[str, int]:
+        """What the manifest says of the file *name*, if anything was taken down from it."""
+        return {"taken_down": self.numbers[name]} if self.numbers[name] else {}
+
+
+class Ledger:
+    """What the sites of a crawl said, by its state; one that is open may be written meanwhile."""
+
+    def __init__(self, databases: Iterable[Path]) -> None:
+        """*databases*: the states of the crawl, of all its shards that are here."""
+        self._databases = [*databases]
+        self._connections: list[sqlite3.Connection] = []
+
+    def rows(self, origin: str) -> list[ConsentRow]:
+        """The answers of *origin*, and those to the licences that its robots.txt names, the oldest first."""
+        found = self._of(origin)
+        said = {word for row in found for word in row.says.split() if word.startswith(_LICENCE)}
+        for target in filter(None, (canonicalize_again(word.removeprefix(_LICENCE)) for word in sorted(said))):
+            found += [row for row in self._of(target.origin) if row.file == target.path and row not in found]
+        return sorted(found, key=lambda row: (row.origin, row.file, row.first, row.answer, row.digest))
+
+    def text(self, row: ConsentRow) -> bytes | None:
+        """The file that came with the answer *row*; None if the state has it no more."""
+        for key in keys_of_body(row):
+            for body, *_ in self._read("SELECT body FROM robots WHERE origin = ?", key):
+                text = zlib.decompress(body) if body else b""
+                if hashlib.sha256(text).hexdigest() == row.digest:
+                    return text
+        return None
+
+    def _of(self, origin: str) -> list[ConsentRow]:
+        return [ConsentRow._make(row) for row in self._read(_ROWS, origin)]
+
+    def _read(self, query: str, *values: str) -> Iterator[Any]:
+        self._connections = self._connections or [*map(connected, self._databases)]
+        for database, connection in zip(self._databases, self._connections, strict=True):
+            with telling_damage(database):
+                yield from connection.execute(query, values).fetchall()
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections = []
+
+
+class ReceiptMaker:
+    """Makes receipts, and the consent file to which they point."""
+
+    def __init__(self, file: IO[bytes], former: Iterable[bytes] = ()) -> None:
+        """*file*: the consent file; *former*: the lines with which it begins."""
+        self.consent = ConsentFile(file, former)
+        self._origins: dict[str, str] = {}  # the beginning of a URL -> its origin
+        self._known: dict[tuple[Ledger, str], tuple[str, str, int]] = {}
+        """Ledger and origin -> from when to when it said what stands in a line of the consent file."""
+
+    def receipt(self, document: bytes, url: str, date: str, ledger: Ledger | None) -> Receipt:
+        """The receipt of a *document* from *url*, fetched at *date*, as in ``crawl_date``."""
+        line = self._line(url, date, ledger) if ledger is not None else 0
+        return Receipt(leaf_of(document, self.consent.hashes[line]), line, len(document))
+
+    def receipts(self, documents: Iterable[bytes], ledger: Ledger) -> Iterator[Receipt]:
+        """Those of documents of a segment."""
+        for document in documents:
+            found = [pattern.search(document) for pattern in _VALUES]
+            url, date = (match[1].decode() if match else "" for match in found)
+            yield self.receipt(document, url, date, ledger)
+
+    def _line(self, url: str, date: str, ledger: Ledger) -> int:
+        start = "/".join(url.split("/", 3)[:3])
+        origin = self._origins.get(start)
+        if origin is None:
+            target = canonicalize_again(url)
+            origin = self._origins[start] = target.origin if target else ""
+        since, until, line = self._known.get((ledger, origin), ("", "", 0))
+        if not since <= date < until:
+            since, until, line = self._known[ledger, origin] = self._looked_up(ledger, origin, date)
+        return line
+
+    def _looked_up(self, ledger: Ledger, origin: str, date: str) -> tuple[str, str, int]:
+        rows = ledger.rows(origin)
+        times = [_date(row.first) for row in rows]
+        since = max((time for time in times if time <= date), default="")
+        until = min((time for time in times if time > date), default=_AT_END)
+        known = [row for row, time in zip(rows, times, strict=True) if time <= date]
+        said = []
+        texts = []
+        for row in known:
+            if any(row[:2] == later[:2] and row.last < later.first for later in known):
+                continue
+            about = {"url": row.origin + row.file, "answer": row.answer, "since": _date(row.first)}
+            if row.digest:
+                text = ledger.text(row)
+                about |= {"sha256": row.digest} | ({"text": "not kept"} if text is None else {})
+                texts += [] if text is None else [text]
+            said.append(about | ({"says": row.says} if row.says else {}))
+        return since, until, self.consent.add({"origin": origin, "said": said}, texts) if said else 0
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+# -- the receipts of a crawl's corpus
+
+
+class _Former:
+    """The receipts that the last card has, by file; none if they are not as it says."""
+
+    def __init__(self, corpus: Path, manifest: Mapping[str, Any]) -> None:
+        self.lines: Sequence[bytes] = ()
+        self._files: dict[str, tuple[int, str, bytes]] = {}
+        with suppress(OSError, DamageError, KeyError, TypeError, ValueError):  # whatever the files hold
+            data = (corpus / RECEIPTS).read_bytes()
+            parts = [file | {"data": part} for file, part in parts_of(manifest, data)]
+            found = b"".join(part["data"] for part in parts)
+            if Tree(receipt.leaf for receipt in receipts_in(found)).root() == manifest["receipts"]["root"]:
+                self.lines = [*consent_lines(corpus / CONSENT)]
+                self._files = {part["name"]: (part["bytes"], part["sha256"], part["data"]) for part in parts}
+
+    def of(self, name: str) -> tuple[int, str, bytes]:
+        """Bytes, checksum and receipts of a file; an unknown one has none."""
+        return self._files.get(name, (0, "", b""))
+
+
+def parts_of(manifest: Mapping[str, Any], data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Each file in *manifest* with its receipts, which are in *data*; raises KeyError and TypeError."""
+    start = 0
+    for file in manifest["files"]:
+        end = start + RECEIPT_BYTES * (file["documents"] + file.get("taken_down", 0))
+        yield file, data[start:end]
+        start = end
+
+
+def write_receipts(corpus: Path, former: Mapping[str, Any], segments: Iterable[Segment], ledger: Ledger) -> Receipted:
+    """Write the receipts and the consent file of the *segments* in the directory *corpus*.
+
+    *former*: the manifest of the last card.  What it has of a segment is not made again.  Raises StorageError.
+    """
+    known = _Former(corpus, former)
+    taken_down: dict[str, int] = {}
+    tree = Tree()
+    with saving(corpus), replacing(corpus / CONSENT) as consent, replacing(corpus / RECEIPTS) as file:
+        maker = ReceiptMaker(consent, known.lines)
+        for path, length, entries in segments:
+            written, digest, data = known.of(path.name)
+            if written != length:
+                has_grown = 0 < written < length and checksum(path, written) == digest
+                found = maker.receipts(documents_in(path, length, written if has_grown else 0), ledger)
+                made = found if has_grown or not data else _aligned(path, length, data, maker, ledger)
+                data = (data if has_grown else b"") + b"".join(receipt.packed() for receipt in made)
+            for receipt in receipts_in(data):
+                tree.add(receipt.leaf)
+            taken_down[path.name] = len(data) // RECEIPT_BYTES - entries
+            file.write(data)
+        maker.consent.flush()
+    return Receipted(tree.root(), taken_down)
+
+
+def _aligned(path: Path, length: int, data: bytes, maker: ReceiptMaker, ledger: Ledger) -> Iterator[Receipt]:
+    """The receipts of a segment that had those in *data*, and from which documents were taken since."""
+    former = receipts_in(data)
+    hashes = maker.consent.hashes
+    for document in documents_in(path, length):
+        for receipt in former:
+            if receipt.length == len(document) and receipt.leaf == leaf_of(document, hashes[receipt.line]):
+                yield receipt
+                break
+            yield receipt._replace(length=0)
+        else:
+            yield from maker.receipts([document], ledger)
+    yield from (receipt._replace(length=0) for receipt in former)

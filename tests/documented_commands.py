@@ -131,6 +131,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"python examples/clusters/one_card\.py .*": Elsewhere("cli/test_corpus_card.py", "examples/clusters/one_card.py"),
     r"scrapy export .*--drop-host .*": Run(says=" dropped"),
     r"scrapy export .*": Run(says=" documents in "),
+    r"scrapy verify .*": Run(says="documents are as they were"),
     r"scrapy dedup .*": Run(),
     r"python examples/read_corpus\.py .*": (
         Elsewhere("cli/test_export_formats.py", "test_the_example_reads_what_was_written")

@@ -60,7 +60,7 @@ def leaf_of(document: bytes, said: bytes) -> bytes:
     return hashlib.sha256(b"\0" + said + document).digest()
 
 
-class Tree:
+class MerkleTree:
     """The root of a Merkle tree whose leaves come one by one; it keeps as many hashes as their number has bits."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:

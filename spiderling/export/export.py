@@ -27,7 +27,7 @@ from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput
 from spiderling.base.files import PART, checksum, part_of, saving, sync_directory, sync_file, write_whole
 from spiderling.base.machine import require
-from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS, Tree
+from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS, MerkleTree
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import PACKED, Annotate, Registry, TextWriter, corpora_xml, split_name, writer
 from spiderling.export.sources import Corpus, Expressions, Selection
@@ -42,7 +42,7 @@ from spiderling.jobdir.card import (
     write_pair,
     write_sums,
 )
-from spiderling.jobdir.consent import Ledger, ReceiptMaker
+from spiderling.jobdir.consent import ConsentLedger, ReceiptMaker
 
 REGISTRY = ".vert.registry"
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
@@ -143,7 +143,7 @@ class WrittenFile(NamedTuple):
 class Parts:
     """Distributes documents to files, in memory that does not grow with their number or size."""
 
-    def __init__(self, plan: ExportPlan, ledgers: Mapping[Path, Ledger]) -> None:
+    def __init__(self, plan: ExportPlan, ledgers: Mapping[Path, ConsentLedger]) -> None:
         """Raises BadInput if the output exists, OSError if it cannot be written."""
         self._plan = plan
         self._ledgers = ledgers
@@ -207,7 +207,7 @@ class Parts:
         for name in list(self._open):
             self._close(name)
         found = []
-        tree = Tree()
+        tree = MerkleTree()
         with self._others[RECEIPTS].open("wb") as receipts:
             for file in sorted(chain.from_iterable(self._complete.values()), key=attrgetter("path")):
                 sync_file(file.temporary)

@@ -22,7 +22,7 @@ from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attribute
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values
 from spiderling.export.records import documents_of
 from spiderling.jobdir.card import Manifest, provenance
-from spiderling.jobdir.consent import Ledger
+from spiderling.jobdir.consent import ConsentLedger
 from spiderling.jobdir.inspection import AnyCrawl, Segment, parts_in, reading
 from spiderling.jobdir.state_reader import read_note
 
@@ -44,7 +44,7 @@ class Corpus(NamedTuple):
     """Errors of crawls whose state cannot be read, and which shards of a crawl are not here."""
     distances: Mapping[Path, Mapping[str, int]] = MappingProxyType({})
     """Directory of segments -> name of a host -> its last distance, as the state has it."""
-    ledgers: Mapping[Path, Ledger] = MappingProxyType({})
+    ledgers: Mapping[Path, ConsentLedger] = MappingProxyType({})
     """Directory of segments -> what the sites of its crawl said."""
 
     @property
@@ -76,7 +76,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     crawls: list[Manifest] = []
     troubles: list[str] = []
     distances: dict[Path, Mapping[str, int]] = {}
-    ledgers: dict[Path, Ledger] = {}
+    ledgers: dict[Path, ConsentLedger] = {}
     for path in map(Path, names):
         if path.is_file():
             sources.append(Source(path))
@@ -97,7 +97,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                     purposes |= set(read_note(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
                     distances |= {part.directory / "corpus": part.distances() for part in crawl.parts}
-                    ledgers |= dict.fromkeys(distances.keys() - ledgers.keys(), Ledger(crawl.databases))
+                    ledgers |= dict.fromkeys(distances.keys() - ledgers.keys(), ConsentLedger(crawl.databases))
             except SpiderlingError as error:
                 if not is_salvage:
                     raise

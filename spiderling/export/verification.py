@@ -18,8 +18,8 @@ from spiderling.corpus.receipts import (
     NOBODY,
     RECEIPTS,
     SUMS,
+    MerkleTree,
     Receipt,
-    Tree,
     consent_lines,
     leaf_of,
     receipts_in,
@@ -85,7 +85,7 @@ class Verification:
         self.statements = 0
         self._card = card
         self._manifest = read_manifest(card.named(MANIFEST))
-        self._tree = Tree()
+        self._tree = MerkleTree()
         self._said: list[tuple[bytes, Any]] = [(NOBODY, {})]  # by number: hash and value of the consent file's lines
         self._texts: dict[str, bytes] = {}
         how = _URL.get(self._manifest.get("format", ""))

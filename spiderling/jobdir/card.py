@@ -33,7 +33,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
 from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS
-from spiderling.jobdir.consent import Ledger, Receipted, write_receipts
+from spiderling.jobdir.consent import ConsentLedger, Receipted, write_receipts
 from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
 from spiderling.languages import LanguageInfo
@@ -342,7 +342,7 @@ def last_names(value: str) -> str:
 def write_card(directory: Path) -> None:
     """Write the card of the crawl in *directory* into its ``corpus/``, with its receipts; raises SpiderlingError."""
     corpus = directory / "corpus"
-    with reading(directory) as crawl, closing(Ledger(crawl.databases)) as ledger:
+    with reading(directory) as crawl, closing(ConsentLedger(crawl.databases)) as ledger:
         former = read_manifest(corpus / MANIFEST)
         receipts = write_receipts(corpus, former, crawl.segments("corpus"), ledger)
         manifest = card_of(crawl, former, receipts)

@@ -25,8 +25,8 @@ from spiderling.corpus.receipts import (
     RECEIPT_BYTES,
     RECEIPTS,
     ConsentFile,
+    MerkleTree,
     Receipt,
-    Tree,
     consent_lines,
     documents_in,
     leaf_of,
@@ -54,7 +54,7 @@ class Receipted(NamedTuple):
         return {"taken_down": self.numbers[name]} if self.numbers[name] else {}
 
 
-class Ledger:
+class ConsentLedger:
     """What the sites of a crawl said, by its state; one that is open may be written meanwhile."""
 
     def __init__(self, databases: Iterable[Path]) -> None:
@@ -101,22 +101,22 @@ class ReceiptMaker:
         """*file*: the consent file; *former*: the lines with which it begins."""
         self.consent = ConsentFile(file, former)
         self._origins: dict[str, str] = {}  # the beginning of a URL -> its origin
-        self._known: dict[tuple[Ledger, str], tuple[str, str, int]] = {}
-        """Ledger and origin -> from when to when it said what stands in a line of the consent file."""
+        self._known: dict[tuple[ConsentLedger, str], tuple[str, str, int]] = {}
+        """ConsentLedger and origin -> from when to when it said what stands in a line of the consent file."""
 
-    def receipt(self, document: bytes, url: str, date: str, ledger: Ledger | None) -> Receipt:
+    def receipt(self, document: bytes, url: str, date: str, ledger: ConsentLedger | None) -> Receipt:
         """The receipt of a *document* from *url*, fetched at *date*, as in ``crawl_date``."""
         line = self._line(url, date, ledger) if ledger is not None else 0
         return Receipt(leaf_of(document, self.consent.hashes[line]), line, len(document))
 
-    def receipts(self, documents: Iterable[bytes], ledger: Ledger) -> Iterator[Receipt]:
+    def receipts(self, documents: Iterable[bytes], ledger: ConsentLedger) -> Iterator[Receipt]:
         """Those of documents of a segment."""
         for document in documents:
             found = [pattern.search(document) for pattern in _VALUES]
             url, date = (match[1].decode() if match else "" for match in found)
             yield self.receipt(document, url, date, ledger)
 
-    def _line(self, url: str, date: str, ledger: Ledger) -> int:
+    def _line(self, url: str, date: str, ledger: ConsentLedger) -> int:
         start = "/".join(url.split("/", 3)[:3])
         origin = self._origins.get(start)
         if origin is None:
@@ -127,7 +127,7 @@ class ReceiptMaker:
             since, until, line = self._known[ledger, origin] = self._looked_up(ledger, origin, date)
         return line
 
-    def _looked_up(self, ledger: Ledger, origin: str, date: str) -> tuple[str, str, int]:
+    def _looked_up(self, ledger: ConsentLedger, origin: str, date: str) -> tuple[str, str, int]:
         rows = ledger.rows(origin)
         times = [_date(row.first) for row in rows]
         since = max((time for time in times if time <= date), default="")
@@ -164,7 +164,7 @@ class _Former:
             data = (corpus / RECEIPTS).read_bytes()
             parts = [file | {"data": part} for file, part in parts_of(manifest, data)]
             found = b"".join(part["data"] for part in parts)
-            if Tree(receipt.leaf for receipt in receipts_in(found)).root() == manifest["receipts"]["root"]:
+            if MerkleTree(receipt.leaf for receipt in receipts_in(found)).root() == manifest["receipts"]["root"]:
                 self.lines = [*consent_lines(corpus / CONSENT)]
                 self._files = {part["name"]: (part["bytes"], part["sha256"], part["data"]) for part in parts}
 
@@ -182,14 +182,16 @@ def parts_of(manifest: Mapping[str, Any], data: bytes) -> Iterator[tuple[dict[st
         start = end
 
 
-def write_receipts(corpus: Path, former: Mapping[str, Any], segments: Iterable[Segment], ledger: Ledger) -> Receipted:
+def write_receipts(
+    corpus: Path, former: Mapping[str, Any], segments: Iterable[Segment], ledger: ConsentLedger
+) -> Receipted:
     """Write the receipts and the consent file of the *segments* in the directory *corpus*.
 
     *former*: the manifest of the last card.  What it has of a segment is not made again.  Raises StorageError.
     """
     known = _Former(corpus, former)
     taken_down: dict[str, int] = {}
-    tree = Tree()
+    tree = MerkleTree()
     with saving(corpus), replacing(corpus / CONSENT) as consent, replacing(corpus / RECEIPTS) as file:
         maker = ReceiptMaker(consent, known.lines)
         for path, length, entries in segments:
@@ -207,7 +209,7 @@ def write_receipts(corpus: Path, former: Mapping[str, Any], segments: Iterable[S
     return Receipted(tree.root(), taken_down)
 
 
-def _aligned(path: Path, length: int, data: bytes, maker: ReceiptMaker, ledger: Ledger) -> Iterator[Receipt]:
+def _aligned(path: Path, length: int, data: bytes, maker: ReceiptMaker, ledger: ConsentLedger) -> Iterator[Receipt]:
     """The receipts of a segment that had those in *data*, and from which documents were taken since."""
     former = receipts_in(data)
     hashes = maker.consent.hashes

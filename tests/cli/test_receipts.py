@@ -16,7 +16,7 @@ from conftest import scrapy
 
 from spiderling.base.files import zstd
 from spiderling.base.options import Options
-from spiderling.corpus.receipts import CONSENT, RECEIPT_BYTES, RECEIPTS, SUMS, Tree, consent_lines, receipts_in
+from spiderling.corpus.receipts import CONSENT, RECEIPT_BYTES, RECEIPTS, SUMS, MerkleTree, consent_lines, receipts_in
 from spiderling.export.formats import FORMATS
 from spiderling.export.verification import Verification, cards_of
 from spiderling.frontier.robots import Robots
@@ -24,7 +24,7 @@ from spiderling.frontier.site_files import FileAnswer, SiteFile
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import MANIFEST, README, write_sums
-from spiderling.jobdir.consent import Ledger, ReceiptMaker, write_receipts
+from spiderling.jobdir.consent import ConsentLedger, ReceiptMaker, write_receipts
 from spiderling.jobdir.inspection import Segment
 
 CT_LEAVES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
@@ -41,7 +41,7 @@ CT_ROOTS = {
 @pytest.mark.parametrize("number", CT_ROOTS)
 def test_the_tree_is_that_of_certificate_transparency(number):
     leaves = (hashlib.sha256(b"\0" + bytes.fromhex(leaf)).digest() for leaf in CT_LEAVES[:number])
-    assert Tree(leaves).root() == CT_ROOTS[number]
+    assert MerkleTree(leaves).root() == CT_ROOTS[number]
 
 
 def verified(place: Path, url: str = "") -> Verification:
@@ -161,7 +161,7 @@ def robots_of(store: SqliteStore, answers: list[tuple[float, str, bytes]]) -> No
 def said_at(path: Path, url: str, *dates: str) -> list[list[str]]:
     """For each date, the texts that were in force."""
     file = io.BytesIO()
-    with closing(Ledger([path])) as ledger:
+    with closing(ConsentLedger([path])) as ledger:
         maker = ReceiptMaker(file)
         lines = [maker.receipt(b"text", url, date, ledger).line for date in dates]
     maker.consent.flush()
@@ -224,7 +224,7 @@ def written(corpus: Path, former: dict, **frames: list[bytes]) -> dict:
         path.write_bytes(b"".join(parts))
         number = zstd.decompress(path.read_bytes()).count(b"<doc ")
         segments.append(Segment(path, path.stat().st_size, number))
-    with closing(Ledger([])) as ledger:
+    with closing(ConsentLedger([])) as ledger:
         made = write_receipts(corpus, former, segments, ledger)
     for path, length, number in segments:
         told = {"name": path.name, "documents": number, "bytes": length} | made.taken_down(path.name)

@@ -3,7 +3,7 @@
 A corpus has beside its files, in their order:
 
 - ``receipts.bin``, 40 bytes a document: its leaf, a line of the consent file, the bytes that it has in its file;
-- ``consent.jsonl.zst``: each text of a robots.txt, tdmrep.json, ai.txt or licence once, and for each site, and each
+- ``consent.jsonl.gz``: each text of a robots.txt, tdmrep.json, ai.txt or licence once, and for each site, and each
   time at which it said something else, which of them were in force.
 
 A leaf is the hash of the document and of its line of the consent file, which names texts by their hashes.  The leaves
@@ -14,6 +14,7 @@ without the others.  A document that was taken down keeps its leaf, and its leng
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import struct
@@ -22,16 +23,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from spiderling.base.errors import DamageError
-from spiderling.base.files import frame_packer, zstd
-from spiderling.corpus.segments import frames
+from spiderling.corpus.segments import frames, unpacked
 
 RECEIPTS = "receipts.bin"
-CONSENT = "consent.jsonl.zst"
+CONSENT = "consent.jsonl.gz"
 SUMS = "SHA256SUMS"
 NOBODY = bytes(32)  # stands in a leaf for the line of a document of whose site nothing is known, which is line 0
 _END = b"</doc>\n"
-_LEVEL = 9  # level of zstd; chosen: the file is written once and published
-_FRAME_LINES = 1000  # lines of a frame of the consent file; chosen
+_MEMBER_LINES = 1000  # lines of a gzip member of the consent file; chosen
 _PACKED = struct.Struct(">32sII")
 RECEIPT_BYTES = _PACKED.size
 
@@ -95,7 +94,6 @@ class ConsentFile:
     def __init__(self, file: IO[bytes], former: Iterable[bytes] = ()) -> None:
         """*former*: the lines with which it begins."""
         self._file = file
-        self._pack = frame_packer(_LEVEL)
         self._waiting: list[bytes] = []
         self._numbers: dict[bytes, int] = {}
         self.hashes = [NOBODY]  # by number of the line
@@ -114,13 +112,13 @@ class ConsentFile:
             self._numbers[digest] = len(self.hashes)
             self.hashes.append(digest)
             self._waiting.append(line)
-            if len(self._waiting) >= _FRAME_LINES:
+            if len(self._waiting) >= _MEMBER_LINES:
                 self.flush()
         return self._numbers[digest]
 
     def flush(self) -> None:
-        """Write what waits; a file without lines is an empty frame."""
-        self._file.write(self._pack(b"".join(self._waiting)))
+        """Write what waits; a file without lines is an empty member."""
+        self._file.write(gzip.compress(b"".join(self._waiting), mtime=0))
         self._waiting = []
 
 
@@ -144,11 +142,8 @@ def text_of(statement: dict[str, Any]) -> bytes:
 
 def consent_lines(path: Path) -> Iterator[bytes]:
     """The lines of a consent file; raises DamageError."""
-    try:
-        with zstd.open(path) as file:
-            yield from file
-    except (OSError, EOFError, zstd.ZstdError) as error:
-        raise DamageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    with unpacked(path) as file:
+        yield from file
 
 
 def documents_in(path: Path, length: int, start: int = 0) -> Iterator[bytes]:

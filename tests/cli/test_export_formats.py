@@ -85,7 +85,7 @@ def content(path: Path) -> str:
     return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
 
 
-CARD = (".json", ".md", ".bin", ".sha256", ".jsonl.zst")  # endings of the files beside an export
+CARD = (".json", ".md", ".bin", ".sha256", ".jsonl.gz")  # endings of the files beside an export
 
 
 def urls(directory: Path) -> dict[str, list[str]]:
@@ -586,7 +586,7 @@ def test_a_directory_becomes_a_dataset(three, tmp_path):
     command(three, f"{tmp_path}/cs/", "--split", "lang")
     files = {path.relative_to(tmp_path / "cs").as_posix() for path in (tmp_path / "cs").rglob("*") if path.is_file()}
     parts = ["cs", "not_a_code", "sk"]
-    card = {"README.md", "manifest.json", "consent.jsonl.zst", "receipts.bin", "SHA256SUMS"}
+    card = {"README.md", "manifest.json", "consent.jsonl.gz", "receipts.bin", "SHA256SUMS"}
     assert files == card | {f"data/{part}-00001.parquet" for part in parts}
     head = yaml.safe_load((tmp_path / "cs/README.md").read_text("utf-8").split("---\n")[1])
     assert head["language"] == ["cs", "sk", "not_a_code"] and head["license"] == "other"

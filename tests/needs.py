@@ -149,6 +149,7 @@ NEEDS = {
     "datatrove's MinHash": Need(has_minhash, "pip install orjson regex tokenizers", may_be_missing=True),
     "duckdb": module("duckdb"),
     "nbclient": module("nbclient"),
+    "phonenumbers": module("phonenumbers"),
     "pypdfium2": module("pypdfium2"),
     "scrapyd": module("scrapyd"),
     "setuptools": module("setuptools", "77"),

@@ -92,6 +92,7 @@ def refusal() -> str:
 EXTRAS = {
     "cluster": ("redis", "redis>=8,<9"),
     "parquet": ("duckdb", "duckdb>=1.1"),
+    "pii": ("phonenumbers", "phonenumbers>=9"),
     "vertical": ("icu4py", "icu4py>=1.2"),
 }
 """Extra of the distribution, as pyproject.toml has it -> (the module that it brings, the requirement for it)."""

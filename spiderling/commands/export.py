@@ -70,6 +70,12 @@ class Command(SpiderlingCommand):
             metavar="SQL",
             help="a file for each value of lang, tld, substr(crawl_date, 1, 7) ...; may be repeated",
         ),
+        option(
+            "--pii",
+            choices=("mark", "mask"),
+            help="give the places of e-mail addresses, phone, account, card and national numbers and IP addresses, or "
+            "put <EMAIL> and the like in their place",
+        ),
         option("--annotator", metavar="MODULE:FUNCTION", help="function that gives CoNLL-U for (text, language)"),
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
@@ -109,6 +115,7 @@ class Command(SpiderlingCommand):
 def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:
     from spiderling.export.export import ExportPlan
     from spiderling.export.formats import format_of
+    from spiderling.export.personal_data import PersonalData
 
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
@@ -124,6 +131,7 @@ def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:
         {name: len(entries) for name, entries in (hosts | urls).items()},
         is_dataset=is_dataset,
         annotate=_function(opts.annotator) if opts.annotator else None,
+        personal=PersonalData(opts.pii) if opts.pii else None,
     )
 
 

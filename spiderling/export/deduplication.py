@@ -247,7 +247,7 @@ def _without(document: CorpusDocument, flags: list[bool], mark: bool) -> StoredD
         clean = "\n".join(text for text, _ in left)
         size = len(clean.encode())
         sizes = {"length": size, "words": count_words(clean, size)}
-        attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items()}
+        attributes = {name: str(sizes.get(name, value)) for name, value in attributes.items() if name != "pii"}
     text = render(attributes, [(text, render_attributes(details)) for text, details in left])
     return StoredDocument(attributes, text)
 

@@ -30,6 +30,7 @@ from spiderling.base.machine import require
 from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS, MerkleTree
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export.formats import PACKED, Annotate, Registry, TextWriter, corpora_xml, split_name, writer
+from spiderling.export.personal_data import PersonalData
 from spiderling.export.sources import Corpus, Expressions, Selection
 from spiderling.jobdir.card import (
     MANIFEST,
@@ -62,6 +63,7 @@ class ExportPlan:
     lists: Mapping[str, int] = field(default_factory=dict)  # file with entries of `drop` -> number of its entries
     is_dataset: bool = False  # whether `out` is a directory in the form that ``datasets.load_dataset`` reads
     annotate: Annotate | None = None  # of CoNLL-U
+    personal: PersonalData | None = None  # marks or masks personal data
 
     def __post_init__(self) -> None:
         """Raises BadInput for a plan that cannot be carried out."""
@@ -311,8 +313,9 @@ def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: ExportPlan, l
             log.write("\t".join((attributes.get("id", ""), attributes["url"], rule)) + "\n")
             dropped += 1
         elif plan.selection.takes(attributes):
-            parts.add(document)
-            tally.count_document(attributes)
+            written = plan.personal.treated(document) if plan.personal else document
+            parts.add(written)
+            tally.count_document(written.attributes)
     return dropped
 
 
@@ -334,6 +337,8 @@ def _manifest(
         "contents": tally.contents(),
         "files": [file._asdict() for file in files],
     }
+    if plan.personal:
+        found["personal_data"] = plan.personal.counts()
     if plan.format_name == "vertical":
         found["registries"] = [plan.beside(part, REGISTRY).name for part in parts]
     if plan.is_dataset:  # its subsets, as hubs and ``datasets`` read them: all of it, and each part

@@ -91,6 +91,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
             name: _markdown(title, (column, "documents"), contents[name].items()) if contents[name] else []
             for name, (title, column) in _COUNTED.items()
         },
+        "personal": _personal(manifest.get("personal_data", {})),
         "files": _markdown("Files", ("file", "documents", "bytes", "SHA-256"), written),
     }
     lines = {name: "".join(f"{line}\n" for line in found) for name, found in sections.items()}
@@ -115,6 +116,16 @@ def _selection(manifest: Manifest) -> list[str]:
     conditions = ", ".join(f"`{text}`" for text in chosen["where"])
     facts = {"Conditions": conditions, "Left out": ", ".join(left_out)}
     return ["## What was taken", "", *(f"- {name}: {said}" for name, said in facts.items() if said), ""]
+
+
+def _personal(said: Manifest) -> list[str]:
+    """What an export did about personal data, if it did anything."""
+    if not said:
+        return []
+    done = {"mark": "Marked, by kind and place", "mask": "Words such as <EMAIL> stand in the place of"}[said["mode"]]
+    found = ", ".join(f"{number:,} `{kind}`" for kind, number in said["found"].items()) or "nothing"
+    where = f"{done.replace('<', '&lt;')}: {found}, in {said['documents']:,} documents."
+    return ["## Personal data", "", f"{where} Names and postal addresses were not looked for.", ""]
 
 
 def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:

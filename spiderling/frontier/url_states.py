@@ -369,7 +369,7 @@ class UrlStates:
         return host.queued
 
 
-_OUT_OF_REACH = frozenset({
+OUT_OF_REACH = frozenset({
     Reason.DNS, Reason.ADDRESS_FORBIDDEN, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS,
     Reason.ROBOTS_UNREACHABLE,
 })  # fmt: skip
@@ -397,7 +397,7 @@ class FailedSeeds:
 
     def note_end(self, url: QueuedUrl, reason: Reason) -> None:
         """*url* has ended with *reason*: remember it if it is a seed out of reach."""
-        if url.rank == SEED_RANK and reason in _OUT_OF_REACH and url.payload is None:
+        if url.rank == SEED_RANK and reason in OUT_OF_REACH and url.payload is None:
             self._failed[url.key] = reason
             self._is_changed = True
             if len(self._failed) > _MAX_FAILED:

@@ -41,13 +41,14 @@ from spiderling.corpus.links import LinkLine, read_links
 from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
-from spiderling.frontier.hosts import CLOSED_STATES
+from spiderling.frontier.hosts import CLOSED_STATES, SEED_RANK
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
 from spiderling.frontier.storage.tables import SCHEMA, TABLES, CheckedTable, TableChecksum, checked_rows, read_written
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.frontier.strategy import LinkingPage
+from spiderling.frontier.url_states import OUT_OF_REACH
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment, counts_under
@@ -127,12 +128,17 @@ def _trail(crawl: Inspection) -> Iterator[str]:
         return
     reasons: Counter[str] = Counter()
     keys: set[int] = set()
+    of_seeds: set[str] = set()
     asked_again: dict[str, int] = read_note(crawl.meta, ASKED_AGAIN, {})
     for row in crawl.rows("SELECT batch, keys, ends FROM ended"):
         batch = unpack_ends(row["keys"], row["ends"])
         reasons.update(end.reason for end in batch)
         twice = keys.intersection(unpack_keys(row["keys"]))
-        keys.update(end.key for end in batch if row["batch"] > asked_again.get(end.reason, 0))
+        seeds = {
+            end.key: end.reason for end in batch if end.rank == SEED_RANK and Reason.of(end.reason) in OUT_OF_REACH
+        }
+        of_seeds.update(seeds.values())  # whoever names such a seed again asks for it again
+        keys.update(end.key for end in batch if row["batch"] > asked_again.get(end.reason, 0) and end.key not in seeds)
         if twice:
             yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
     counted = counts_under("end", crawl.counts)
@@ -143,7 +149,7 @@ def _trail(crawl: Inspection) -> Iterator[str]:
     kept = Reason.KEPT.value
     if reasons[kept] != counted[kept]:
         yield f"{counted[kept]} URLs were kept by the counts, {reasons[kept]} by the trail"
-    told = {row["reason"] for row in crawl.rows("SELECT DISTINCT reason FROM purged")} | asked_again.keys()
+    told = {row["reason"] for row in crawl.rows("SELECT DISTINCT reason FROM purged")} | asked_again.keys() | of_seeds
     told |= {reason.value for reason in CLOSED_STATES.values()} | {kept}  # parked URLs may wait again
     for reason in sorted((counted.keys() | reasons.keys()) - told):
         if counted[reason] != reasons[reason]:

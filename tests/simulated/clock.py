@@ -96,7 +96,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._selector.is_killed = bool
         for _ in range(3):
             with suppress(BaseException):
-                self.run_until_complete(asyncio.sleep(0))
+                self.call_soon(self.stop)
+                self.run_forever()
         asyncio.set_event_loop(None)
         self.close()
 

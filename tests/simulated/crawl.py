@@ -19,35 +19,35 @@ from unittest import mock
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
-from spiderling import languages
+from spiderling import languages, pipelines
 from spiderling.crawl import checkpoint, crawl
 from spiderling.engine.scheduler import FAILED_STAT
+from spiderling.fetch.client import ConnectTarget
 from spiderling.fetch.resolver import Resolver
-from spiderling.frontier.storage import queues
+from spiderling.frontier.storage import queues, seen
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir import card
 from spiderling.spiders.spiderling import SpiderlingSpider
 from tests.recorded_disk import Recording, recorded
 from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
-from tests.simulated.web import Network, Wire
+from tests.simulated.network import Away, Network
+from tests.simulated.web import Workers
 
 LONGEST_S = 6 * 3600.0  # seconds of virtual time after which a session that goes on has hung; chosen
 CONTROL_S = 15.0  # seconds for which a person's change of control.yaml stands
 CALM = b"{}\n"
-MAX_OUTCOMES, SEGMENT_BYTES, FLUSH_URLS = 6, 2000, 20
+MAX_OUTCOMES, SEGMENT_BYTES, FLUSH_URLS, PARTS = 6, 2000, 20, 16
 """In place of the limits of that name, so that a small crawl has batches, full segments and flushes of queues."""
 FIND = cache(languages.find_languages)
 RECOGNISED = languages.to_recognise(FIND("cs", ""), "", "")
-"""What the directories of models have is looked up once: it takes a quarter of a session."""
+SOFTWARE = card.software()
+"""What the directories of models and of packages have is looked up once: it takes a quarter of a session."""
 SETTINGS: dict[str, Any] = {
     "TWISTED_REACTOR_ENABLED": False,
     "ADDONS": {"spiderling.addon.SpiderlingAddon": 300},
-    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "tests.simulated.web.Wire"),
-    "ITEM_PIPELINES": {
-        "tests.simulated.web.InstantText": 100,
-        "spiderling.pipelines.CleanPipeline": None,
-        "spiderling.pipelines.QualityPipeline": None,
-    },
+    "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler"),
+    "ITEM_PIPELINES": {"spiderling.pipelines.QualityPipeline": None},
     "SPIDERLING_ALLOW_NETWORKS": "127.84.0.0/16",
     "SPIDERLING_COMPILED": "no",
     "SPIDERLING_DEDUP": "exact",
@@ -56,6 +56,8 @@ SETTINGS: dict[str, Any] = {
     "SPIDERLING_HOST_INTERVAL_S": 1.0,
     "SPIDERLING_IP_INTERVAL_S": 0.2,
     "SPIDERLING_RETRIES": 3,
+    "SPIDERLING_SITEMAPS": "on",
+    "SPIDERLING_TIMEOUT_S": 6.0,
 }
 
 
@@ -144,7 +146,7 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     edits: tuple[Edit, ...] = ()
     power_cut: bool = False  # whether a kill is one of the whole machine
-    away: tuple[float, float] | None = None  # seconds after the start from which and to which nothing answers
+    away: Away | None = None
     rests_s: float = 0.0  # how long nothing runs before it
 
 
@@ -207,8 +209,10 @@ class Session:
         ears = _Ears()
         root = logging.getLogger()
         level = root.level
-        Wire.network = self._network
-        self._network.away = tuple(self._clock.now + s for s in self._plan.away) if self._plan.away else (0.0, 0.0)
+        network = self._network
+        Workers.web, Workers.rng = network.web, self._rng
+        begin_s, end_s, names_answer = self._plan.away or Away()
+        network.away = Away(self._clock.now + begin_s, self._clock.now + end_s, names_answer)
         ending = Ending("killed")
         with ExitStack() as stack:
             stack.enter_context(self._clock.shown())
@@ -216,8 +220,12 @@ class Session:
             stack.enter_context(mock.patch.object(checkpoint, "MAX_OUTCOMES", MAX_OUTCOMES))
             stack.enter_context(mock.patch.object(crawl, "SEGMENT_BYTES", SEGMENT_BYTES))
             stack.enter_context(mock.patch.object(queues, "FLUSH_URLS", FLUSH_URLS))
+            stack.enter_context(mock.patch.object(seen, "PARTS", PARTS))
+            stack.enter_context(mock.patch.object(card, "software", return_value=SOFTWARE))
             stack.enter_context(mock.patch.object(SqliteStore, "commit", self._committing(SqliteStore.commit)))
-            stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: self._network.resolve(name)))
+            stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: network.resolve(name)))
+            stack.enter_context(mock.patch.object(ConnectTarget, "connect", lambda target: network.connect(target)))
+            stack.enter_context(mock.patch.object(pipelines, "WorkerPool", Workers))
             stack.enter_context(mock.patch.object(languages, "find_languages", FIND))
             stack.enter_context(mock.patch.object(languages, "to_recognise", return_value=RECOGNISED))
             stack.enter_context(mock.patch.object(gc, "freeze"))  # what a session leaves is to be collected

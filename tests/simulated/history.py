@@ -24,7 +24,8 @@ from spiderling.jobdir.inspection import Inspection
 from tests.recorded_disk import after_kill, after_power_cut, write_files
 from tests.simulated.clock import Clock
 from tests.simulated.crawl import CALM, SETTINGS, Acknowledged, Edit, Ending, Fault, Plan, Session
-from tests.simulated.web import Network, generated
+from tests.simulated.network import Away, Network
+from tests.simulated.web import generated
 
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # where histories are played, in memory
 CODES = (0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE)
@@ -95,7 +96,9 @@ def _faulty(rng: Random) -> Plan:
         edits.append(Edit(rng.uniform(0, 15), "control", rng.choice(CONTROLS)))
     if rng.random() < 0.2:
         edits.append(Edit(rng.uniform(0, 15), "clock", rng.choice((-YEARS_20_S, -60.0, 60.0, YEARS_20_S))))
-    away = (rng.uniform(0, 15), rng.choice((30.0, 300.0, 3000.0))) if rng.random() < 0.15 else None
+    away = (
+        Away(rng.uniform(0, 15), rng.choice((30.0, 100.0, 300.0)), rng.random() < 0.5) if rng.random() < 0.15 else None
+    )
     if away and rng.random() < 0.7:
         faults, edits = (), []  # else hardly a session lasts as long
     is_cut = options.get("SPIDERLING_DURABILITY") != "normal" and rng.random() < 0.5
@@ -203,25 +206,27 @@ class _History:
         """Whether each text that can be had is in the corpus, once."""
         documents = [d for path in sorted(directory.glob("corpus/*.zst")) for d in read_documents(path)]
         texts = Counter("\n".join(document.paragraphs) for document in documents)
+        web = self._network.web
+        strange = {"\n".join(one.paragraphs) for one in documents if web.is_of_liar(one.attributes["url"])}
         self._told.documents = len(documents)
         yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1)
-        wanted = self._network.web.texts()
+        wanted = web.texts()
         yield from (f"lost: {text[:30]} is not in the corpus" for text in sorted(wanted - texts.keys()))
-        yield from (f"foreign: {text[:30]}" for text in texts if text not in wanted)
+        yield from (f"foreign: {text[:30]}" for text in texts if text not in wanted | strange)
 
     def _manners(self) -> Iterator[str]:
         """Whether hosts and addresses were left in peace between two requests, and what robots.txt forbids."""
         yield from (f"impolite: {line}" for line in self._network.impolite)
+        web = self._network.web
         for place, least_s in ((1, SETTINGS["SPIDERLING_HOST_INTERVAL_S"]), (2, SETTINGS["SPIDERLING_IP_INTERVAL_S"])):
             last: dict[str, float] = {}
             for start in self._network.starts:
                 name = str(start[place])
-                if start[0] - last.get(name, -1e9) < least_s - SPARE_S:
-                    yield f"impolite: {name} again after {start[0] - last[name]:.3f} s, {start[3]} at {start[0]:.3f}"
-                last[name] = start[0]
-        for *_, url in self._network.starts:
-            if self._network.web.forbids(url):
-                yield f"impolite: {url} is forbidden"
+                if start.time - last.get(name, -1e9) < least_s - SPARE_S:
+                    yield f"impolite: {name} again after {start.time - last[name]:.3f} s, at {start.time:.3f}"
+                last[name] = start.time
+        forbidden = (url for url in self._network.asked if not web.is_of_liar(url) and web.forbids(url))
+        yield from (f"impolite: {url} is forbidden" for url in forbidden)
 
 
 def shrunk(told: Told) -> Told:

@@ -1,7 +1,7 @@
-"""A generated web of some hosts, the virtual wire to it, and a text worker that answers at once.
+"""A generated web of some hosts, of which a few may lie, and text workers that answer at once.
 
-Answers depend on the seed, and of busy pages on how often they were asked.  The web knows what a crawl without faults
-of the network must have kept.
+Answers depend on the seed, and of busy pages on how often they were asked.  The web knows what a crawl must have kept
+of it.
 """
 
 from __future__ import annotations
@@ -9,29 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import xxhash
-from scrapy import Request
-from scrapy.core.downloader.handlers.base import BaseDownloadHandler
-from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError
-from scrapy.http import HtmlResponse, Response, TextResponse
 
 from spiderling.base.link_batch import Link, gathered
 from spiderling.corpus.duplicates import digest_key
-from spiderling.engine.component import Component, dispatcher_of
-from spiderling.fetch.errors import NameNotFound, NameServerFailure
-from spiderling.fetch.resolver import Resolution
-from spiderling.items import PageItem
-from spiderling.pipelines import check_text, obey_opt_outs
 from spiderling.text import Page
+from spiderling.text.listing import Listing, read_listing, unpack
 from spiderling.text.page import Paragraph
-from tests.simulated.clock import Clock
+from spiderling.workers.pool import WorkerCrash
+from spiderling.workers.process import Task, WorkerConfig, text_process
 
 WORDS = ("voda", "les", "hora", "pole", "cesta", "strom", "kniha", "den", "noc", "rok", "ruka", "hlava", "dům", "město")
-RETRY_AFTER_S = 100  # longer than a host rests by itself after such an answer
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 
 
@@ -46,13 +39,27 @@ class Answer:
     busy: int = 0  # how many requests are answered by 503 first
 
 
+LIES = (
+    "refuses", "hangs", "cuts", "forges", "garbles", "drips", "strange", "strange", "unnamed", "servfail", "inside",
+)  # fmt: skip
+"""How a host may misbehave: as network.py does it, or by its name and addresses."""
+
+
+class Manner(NamedTuple):
+    """That a host lies."""
+
+    kind: str  # of LIES
+    share: float  # of its answers
+
+
 @dataclass(slots=True)
 class Web:
     """Hosts with addresses, and answers by URL."""
 
-    addresses: dict[str, str]
+    addresses: dict[str, tuple[str, ...]]
     answers: dict[str, Answer]
     seeds: list[str]
+    manners: dict[str, Manner]  # hosts that lie
     asked: Counter[str] = field(default_factory=Counter)
 
     def answer(self, url: str) -> Answer:
@@ -67,13 +74,16 @@ class Web:
         rules = self.answers[urljoin(url, "/robots.txt")]
         return bool(rules.text) and urlsplit(url).path.startswith("/private")
 
+    def is_of_liar(self, url: str) -> bool:
+        return urlsplit(url).hostname in self.manners
+
     def texts(self) -> set[str]:
-        """The texts of all pages that can be reached and may be asked for."""
+        """The texts of all pages that can be reached without liars, and may be asked for."""
         found, waiting, texts = set(self.seeds), [*self.seeds], set[str]()
         while waiting:
             url = waiting.pop()
             answer = self.answers.get(url)
-            if answer is None or self.forbids(url):
+            if answer is None or self.is_of_liar(url) or self.forbids(url):
                 continue
             if answer.text:
                 texts.add(answer.text)
@@ -88,7 +98,8 @@ class Web:
 def generated(rng: Random, pages: int = 0) -> Web:
     """A web of 20 to 60 *pages*, or of so many; some hosts share an address."""
     hosts = [f"h{number}.test" for number in range(rng.randint(3, 6))]
-    addresses = {host: f"127.84.1.{rng.randint(1, len(hosts))}" for host in hosts}
+    addresses = {host: tuple(_addresses(rng, len(hosts))) for host in hosts}
+    manners = {host: Manner(rng.choice(LIES), rng.choice((0.3, 1.0))) for host in hosts[1:] if rng.random() < 0.15}
     pages = pages or rng.choice((20, 25, 30, 40, 60))
     urls = [f"http://{hosts[number % len(hosts)]}/{number}" for number in range(pages)]
     answers: dict[str, Answer] = {}
@@ -103,112 +114,54 @@ def generated(rng: Random, pages: int = 0) -> Web:
         answers[f"http://{host}/moved"] = Answer(301, location=rng.choice(urls))
         answers[f"http://{host}/robots.txt"] = Answer(text=ROBOTS) if rng.random() < 0.8 else Answer(404)
         answers[f"http://{host}/private/1"] = Answer(text="private")
-    return Web(addresses, answers, urls[: len(hosts)])
+    return Web(addresses, answers, urls[: len(hosts)], manners)
+
+
+def _addresses(rng: Random, hosts: int) -> list[str]:
+    return [f"127.84.1.{number}" for number in rng.sample(range(1, hosts + 1), rng.choice((1, 1, 2)))]
 
 
 def _text(rng: Random, number: int) -> str:
     return f"Strana {number}. " + " ".join(rng.choices(WORDS, k=60))
 
 
-class Network:
-    """The wire between the crawl and the web, with its faults; and what was sent over it."""
+class Workers:
+    """In place of the pool of processes: a page's text is the body, its links are the web's.
 
-    def __init__(self, web: Web, clock: Clock, rng: Random) -> None:
-        self.web = web
-        self.clock = clock
-        self.rng = rng
-        self.starts: list[tuple[float, str, str, str]] = []  # (second, host, address, URL) of each connection
-        self.open: Counter[str] = Counter()  # host -> requests in transit
-        self.impolite: list[str] = []  # what was asked when it should not have been
-        self._quiet_until: dict[str, float] = {}  # host -> until when it asked to be left alone
-        self.away: tuple[float, float] = (0.0, 0.0)  # from when to when nothing answers
+    What a lying host has sent goes through the real text steps; now and then one of its pages kills a worker.
+    """
 
-    @property
-    def is_away(self) -> bool:
-        return self.away[0] <= self.clock.now < self.away[1]
+    web: Web
+    rng: Random
 
-    async def resolve(self, name: str) -> Resolution:
-        await asyncio.sleep(self.rng.choice((0.0, 0.02, 0.5)))
-        if self.is_away:
-            raise NameServerFailure(f"{name}: no name server answers")
-        if name not in self.web.addresses:
-            raise NameNotFound(f"{name} has no address")
-        return Resolution((self.web.addresses[name],), self.rng.choice((60.0, 3600.0)), is_asked=True)
+    def __init__(self, number: int, config: WorkerConfig, timeout_s: float) -> None:
+        self._config = config
 
-    async def exchange(self, request: Request, address: str) -> Response:
-        """The answer; raises what the download handler raises."""
-        host = urlsplit(request.url).hostname or ""
-        self.starts.append((self.clock.now, host, address, request.url))
-        self.open[host] += 1
-        if self.open[host] > 1:
-            self.impolite.append(f"{host} was asked while it answered")
-        if self.clock.now < self._quiet_until.get(host, 0.0):
-            self.impolite.append(f"{host} was asked though its Retry-After is not over")
-        try:
-            await asyncio.sleep(self.rng.choice((0.01, 0.05, 0.2, 1.5)))
-            if self.is_away:
-                if self.rng.random() < 0.5:
-                    raise DownloadConnectionRefusedError(request.url)
-                await asyncio.sleep(30.0)
-                raise DownloadTimeoutError(request.url)
-            return self._response(request)
-        finally:
-            self.open[host] -= 1
+    def start_in_background(self, failed: Any) -> None:
+        """They are there at once."""
 
-    def _response(self, request: Request) -> Response:
-        answer = self.web.answer(request.url)
-        headers = {"Location": answer.location} if answer.location else {}
-        if answer.status == 503:
-            headers["Retry-After"] = str(RETRY_AFTER_S)
-            self._quiet_until[urlsplit(request.url).hostname or ""] = self.clock.now + RETRY_AFTER_S
-        body = answer.text.encode()
-        request.meta["wire_bytes"] = len(body)
-        kind = TextResponse if request.url.endswith("robots.txt") else HtmlResponse
-        return kind(request.url, answer.status, headers, body, encoding="utf-8")
+    async def stop(self) -> None:
+        """Nothing is to be ended."""
 
-    def forget_open(self) -> None:
-        """The process is gone, and with it its connections, and what it was told after its last checkpoint."""
-        self.open.clear()
-        self._quiet_until.clear()
+    async def process(self, task: Task) -> Page:
+        await asyncio.sleep(self.rng.choice((0.0, 0.01, 0.4)))
+        answer = self.web.answers.get(task.url)
+        if answer is not None and task.body == answer.text.encode():
+            return page_of(task.url, task.body, answer)
+        self._may_die(task)
+        return _text_process(self._config)(task)
+
+    async def read_listing(self, body: bytes, url: str) -> Listing:
+        await asyncio.sleep(self.rng.choice((0.0, 0.01, 0.4)))
+        self._may_die(Task(body, url))
+        return unpack(read_listing(body, url))
+
+    def _may_die(self, task: Task) -> None:
+        if self.rng.random() < 0.1:
+            raise WorkerCrash(f"killed while processing {task.url}")
 
 
-class Wire(BaseDownloadHandler):
-    """The download handler of a simulated crawl: it keeps the order of calls of the real one."""
-
-    lazy = True
-    network: Network
-
-    def __init__(self, crawler: Any) -> None:
-        super().__init__(crawler)
-        self._gate = dispatcher_of(crawler)
-
-    async def download_request(self, request: Request) -> Response:
-        request.meta["wire_bytes"] = 0
-        await asyncio.sleep(self.network.rng.choice((0.0, 0.0, 0.05, 0.3)))  # a process that runs late
-        while (seconds := self._gate.connect_in(request)) > 0:
-            await asyncio.sleep(seconds)
-        address = str(request.meta["address"])
-        self._gate.started(request, address)
-        return await self.network.exchange(request, address)
-
-    async def close(self) -> None:
-        pass
-
-
-class InstantText(Component):
-    """Pipeline 100: a page's text is the body, its links are the web's; the rest is as after the real one."""
-
-    async def process_item(self, item: Any) -> Any:
-        if not isinstance(item, PageItem):
-            return item
-        network = Wire.network
-        await asyncio.sleep(network.rng.choice((0.0, 0.01, 0.4)))
-        answer = network.web.answers[item.response.url]
-        item.page = page_of(item.response.url, item.response.body, answer)
-        obey_opt_outs(item, self.crawl)
-        check_text(item.page)
-        item.language = item.page.language
-        return item
+_text_process = lru_cache(4)(text_process)
 
 
 def page_of(url: str, body: bytes, answer: Answer) -> Page:

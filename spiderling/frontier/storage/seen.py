@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from spiderling.base.urls import HASH_BITS, key_of
 
 PREFIX_SHIFT = 24  # `KeyTable.values` finds keys by the bits from this one on
-_PART_BITS = 13  # 8,192 parts (chosen: of 10^7 keys each holds 1,200, so a new one moves some kB at most)
-_PART_MASK = (1 << _PART_BITS) - 1
+PARTS = 1 << 13  # arrays of a table (chosen: of 10^7 keys each holds 1,200, so a new one moves some kB at most)
 
 
 class KeyTable:
@@ -23,7 +22,7 @@ class KeyTable:
     """
 
     def __init__(self) -> None:
-        self._parts = [array("q") for _ in range(_PART_MASK + 1)]
+        self._parts = [array("q") for _ in range(PARTS)]
         self._size = 0
 
     def load(self, keys: NDArray[np.int64]) -> None:
@@ -33,7 +32,7 @@ class KeyTable:
         np.not_equal(keys[1:], keys[:-1], out=first[1:])
         keys = keys[first]
         self._size = len(keys)
-        numbers = (keys >> PREFIX_SHIFT & _PART_MASK).astype(np.uint16)
+        numbers = (keys >> PREFIX_SHIFT & len(self._parts) - 1).astype(np.uint16)
         keys = keys[np.argsort(numbers, kind="stable")]
         end = 0
         for part, number in enumerate(np.bincount(numbers).tolist()):
@@ -53,10 +52,11 @@ class KeyTable:
     def add_all(self, keys: Iterable[int]) -> list[int]:
         """Add a few keys; returns the indices in *keys* of those that were there."""
         parts = self._parts
+        mask = len(parts) - 1
         known = []
         at = -1
         for at, key in enumerate(keys):
-            part = parts[key >> PREFIX_SHIFT & _PART_MASK]
+            part = parts[key >> PREFIX_SHIFT & mask]
             place = bisect_left(part, key)
             if place < len(part) and part[place] == key:
                 known.append(at)
@@ -68,9 +68,10 @@ class KeyTable:
     def missing(self, keys: Iterable[int]) -> list[int]:
         """The indices in *keys* of those that are not there."""
         parts = self._parts
+        mask = len(parts) - 1
         missing = []
         for at, key in enumerate(keys):
-            part = parts[key >> PREFIX_SHIFT & _PART_MASK]
+            part = parts[key >> PREFIX_SHIFT & mask]
             place = bisect_left(part, key)
             if place == len(part) or part[place] != key:
                 missing.append(at)
@@ -78,7 +79,7 @@ class KeyTable:
 
     def values(self, prefix: int) -> Iterator[int]:
         """The lower bits of the keys whose bits from PREFIX_SHIFT on are *prefix*."""
-        part = self._parts[prefix & _PART_MASK]
+        part = self._parts[prefix & len(self._parts) - 1]
         first = prefix << PREFIX_SHIFT
         for place in range(bisect_left(part, first), bisect_left(part, first + (1 << PREFIX_SHIFT))):
             yield part[place] - first

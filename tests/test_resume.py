@@ -265,6 +265,12 @@ def test_new_seeds_and_changed_options_take_effect_on_resume(finished):
     assert not finished.run("http://old.test/b", HOST_INTERVAL_S=0.1).lines("option changed")
 
 
+def test_a_seed_out_of_reach_that_is_named_again_ends_again_and_is_no_damage(finished):
+    for _ in range(2):
+        assert finished.run("http://10.0.0.1/").code == 0
+    assert finished.state().ends["address-forbidden"] == 1 and damage_in(finished.directory) == []
+
+
 @pytest.mark.parametrize(("name", "value"), [("lang", "sk"), ("dedup", "off")])
 async def test_what_the_kept_text_was_judged_by_cannot_change(tmp_path, name, value):
     options = {"lang": "cs", "allow_networks": NETWORK}

@@ -104,7 +104,7 @@ class Intervals:
         """
         entry = self._workbench.address(address)
         if not goes_on:
-            due = max(entry.last_permitted + self.ip_s, host.last_start + self.of(host))
+            due = max(entry.last_permitted + self.ip_s, self._interval_ends(host))
         elif entry.opened_by == host.id and entry.last_permitted <= entry.last_started:
             due = now
         else:

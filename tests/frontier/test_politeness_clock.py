@@ -173,3 +173,14 @@ def test_the_second_address_is_tried_only_when_its_own_turn_has_come() -> None:
     intervals = VirtualCrawl({}, ip_interval_s=0.5).frontier.intervals
     tries = [(SIX, 10.0), (SIX, 10.4), (FOUR, 10.4), (SIX, 10.5)]
     assert [intervals.may_also_start(*each) for each in tries] == [True, False, True, True]
+
+
+def test_a_probe_after_a_restart_leaves_a_host_without_urls_in_peace_for_its_interval() -> None:
+    """Such a host has no place, so nothing has noted when the process began."""
+    crawl = VirtualCrawl({"http://a.cz/": page()}).run("http://a.cz/")
+    last, address = crawl.starts[-1].time, crawl.starts[-1].address
+    crawl.now = last + 0.5
+    crawl.restart()
+    host = crawl.frontier.host("a.cz")
+    wait_s = crawl.frontier.probes.due_in(host, address, crawl.now)
+    assert crawl.now + wait_s >= last + 5.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -93,6 +94,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             with suppress(BaseException):
                 task.get_coro().close()  # type: ignore[union-attr]
             task.cancel()
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # as a kill leaves some
         self._selector.is_killed = bool
         for _ in range(3):
             with suppress(BaseException):

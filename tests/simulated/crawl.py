@@ -24,6 +24,7 @@ from spiderling.crawl import checkpoint, crawl
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.fetch.client import ConnectTarget
 from spiderling.fetch.resolver import Resolver
+from spiderling.frontier import intervals
 from spiderling.frontier.storage import queues, seen
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -37,8 +38,15 @@ from tests.simulated.web import Workers
 LONGEST_S = 6 * 3600.0  # seconds of virtual time after which a session that goes on has hung; chosen
 CONTROL_S = 15.0  # seconds for which a person's change of control.yaml stands
 CALM = b"{}\n"
-MAX_OUTCOMES, SEGMENT_BYTES, FLUSH_URLS, PARTS = 6, 2000, 20, 16
-"""In place of the limits of that name, so that a small crawl has batches, full segments and flushes of queues."""
+LIMITS: tuple[tuple[Any, str, float], ...] = (
+    (checkpoint, "MAX_OUTCOMES", 6),
+    (crawl, "SEGMENT_BYTES", 2000),
+    (queues, "FLUSH_URLS", 20),
+    (seen, "PARTS", 16),
+    (intervals, "RETRY_DELAY_S", 5.0),
+    (intervals, "MAX_PAUSE_S", 40.0),
+)
+"""What a crawl is made small by: it has batches, full segments and flushes of queues, and no hours of waiting."""
 FIND = cache(languages.find_languages)
 RECOGNISED = languages.to_recognise(FIND("cs", ""), "", "")
 SOFTWARE = card.software()
@@ -217,10 +225,8 @@ class Session:
         with ExitStack() as stack:
             stack.enter_context(self._clock.shown())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
-            stack.enter_context(mock.patch.object(checkpoint, "MAX_OUTCOMES", MAX_OUTCOMES))
-            stack.enter_context(mock.patch.object(crawl, "SEGMENT_BYTES", SEGMENT_BYTES))
-            stack.enter_context(mock.patch.object(queues, "FLUSH_URLS", FLUSH_URLS))
-            stack.enter_context(mock.patch.object(seen, "PARTS", PARTS))
+            for module, name, limit in LIMITS:
+                stack.enter_context(mock.patch.object(module, name, limit))
             stack.enter_context(mock.patch.object(card, "software", return_value=SOFTWARE))
             stack.enter_context(mock.patch.object(SqliteStore, "commit", self._committing(SqliteStore.commit)))
             stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: network.resolve(name)))

@@ -22,9 +22,10 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from benchmarks.common import result, table
-from tests.simulated.history import Told, every, play, shrunk
+from tests.simulated.history import ERRORS, Told, every, parts, play, shrunk
 from tests.simulated.planted import PLANTED, planted
 
 _SEEDED = {"PYTHONHASHSEED": "0"}  # so that a seed gives the same history in each process
@@ -42,7 +43,11 @@ def main() -> None:
         _look_for_planted(options.jobs)
         return
     seeds = range(options.first, options.first + options.seeds)
-    histories = every(options.first) if options.every else ((seed, None) for seed in seeds)
+    if options.every:
+        histories, rows = _every(options.first)
+        table(("part", "calls", "histories"), rows)
+    else:
+        histories = [(seed, None) for seed in seeds]
     wrong: Counter[str] = Counter()
     endings: Counter[str] = Counter()
     cpu_s: list[float] = []
@@ -67,6 +72,17 @@ def main() -> None:
     sys.exit(1 if wrong else 0)
 
 
+def _every(seed: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """All histories in which one call fails; each part with its numbers of calls and of histories."""
+    histories: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
+    for part in parts(seed):
+        found = list(every(seed, part))
+        rows.append((part.name, len(found) // (2 + len(ERRORS)), len(found)))
+        histories += found
+    return histories, rows
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
@@ -81,17 +97,17 @@ def _arguments() -> argparse.Namespace:
     return options
 
 
-def _played(histories: Iterable[tuple[int, object]], jobs: int) -> Iterator[Told]:
+def _played(histories: Iterable[tuple[Any, ...]], jobs: int) -> Iterator[Told]:
     if jobs == 1:
-        yield from (play(*history) for history in histories)  # type: ignore[arg-type]
+        yield from (play(*history) for history in histories)
         return
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         yield from pool.map(_play, histories, chunksize=4)
 
 
-def _play(history: tuple[int, object]) -> Told:
+def _play(history: tuple[Any, ...]) -> Told:
     logging.getLogger().addHandler(logging.NullHandler())
-    return play(*history)  # type: ignore[arg-type]
+    return play(*history)
 
 
 def _tell(told: Told, is_brief: bool) -> None:

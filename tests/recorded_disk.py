@@ -54,6 +54,10 @@ class Recording:
         """The errno with which a call fails that is about to change the file *name*, or to open it; 0: it does not."""
         return 0
 
+    def halves(self) -> bool:
+        """Whether the write that was last asked for takes only the first half of its bytes."""
+        return False
+
     def refused(self, kind: str, path: Any) -> int:
         """The same for a *path*; 0 outside of the directory."""
         name = self.name_of(path)
@@ -319,8 +323,10 @@ class _Watch:
             def writing(file: int, data: int, size: int, offset: int) -> int:
                 if refused := self._refused("write", self._paths[file]):
                     return refused
-                self._add("write", file, offset=offset, data=ctypes.string_at(data, size))
-                return int(write(file, data, size, offset))
+                part = self._part(size)
+                self._add("write", file, offset=offset, data=ctypes.string_at(data, part))
+                code = int(write(file, data, part, offset))
+                return _SQLITE_FULL if part < size else code
 
             def truncating(file: int, size: int) -> int:
                 if refused := self._refused("truncate", self._paths[file]):
@@ -345,6 +351,10 @@ class _Watch:
                 table[place] = ctypes.cast(function, _VOID)
             self._tables[methods] = table
         return ctypes.addressof(self._tables[methods]) if methods in self._tables else methods
+
+    def _part(self, size: int) -> int:
+        """How many of *size* bytes a write takes."""
+        return size // 2 if self.recording is not None and self.recording.halves() else size
 
     def _deleting(self, vfs: int, name: bytes, syncs: int) -> int:
         if os.path.exists(name) and (refused := self._refused("unlink", name)):
@@ -400,7 +410,7 @@ class _WatchedFile(io.FileIO):
 
     def write(self, data: Any) -> int:
         self.recording.ask("write", self.name)
-        written = super().write(data)
+        written = super().write(data[: len(data) // 2] if self.recording.halves() else data)
         self.recording.see_written(self.name)
         return written
 

@@ -7,8 +7,9 @@ import errno
 import gc
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,11 +17,13 @@ from random import Random
 from typing import Any, NamedTuple
 from unittest import mock
 
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from spiderling import languages, pipelines
 from spiderling.crawl import checkpoint, crawl
+from spiderling.engine.component import crawl_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.fetch.client import ConnectTarget
 from spiderling.fetch.resolver import Resolver
@@ -28,6 +31,8 @@ from spiderling.frontier import intervals
 from spiderling.frontier.storage import queues, seen
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.frontier.storage.state_file import version_of
+from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION
 from spiderling.jobdir import card
 from spiderling.spiders.spiderling import SpiderlingSpider
 from tests.recorded_disk import Recording, recorded
@@ -69,11 +74,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+SHORT = -1  # in place of an errno: a write takes half of its bytes
+
+
 class Fault(NamedTuple):
     """What goes wrong at the *call*-th call on the disk of a session."""
 
     call: int
-    code: int  # an errno; 0: the process is killed before the call
+    code: int  # an errno; 0: the process is killed before the call; SHORT
     lasts: bool = False  # whether all later calls fail too; a full disk still lets files be read, deleted and cut
 
 
@@ -88,6 +96,9 @@ class Disk(Recording):
         self.calls = 0
         self.is_dead = False
         self._is_spared = False
+        self._halves = False
+        self.phase: Callable[[], str] = str  # what the session does now
+        self.phases: list[str] = []  # what it did at each call
         self.met: list[str] = []  # the faults that came, in words
         self.kinds: list[str] = []
 
@@ -107,6 +118,8 @@ class Disk(Recording):
             return 0
         self.calls += 1
         self.kinds.append(f"{kind} {name}")
+        self.phases.append(self.phase())
+        self._halves = False
         for fault in self._faults:
             if not (fault.call == self.calls or (fault.lasts and fault.call < self.calls)):
                 continue
@@ -114,11 +127,18 @@ class Disk(Recording):
                 continue
             if fault.code == errno.EMFILE and (kind != "open" or (fault.lasts and name.startswith("state/"))):
                 continue  # a crawl that closes its segments has some again
+            if fault.code == SHORT:
+                self._halves = kind == "write"
+                self.met += [f"half a write at call {self.calls}, {name}"] * self._halves
+                continue
             what = os.strerror(fault.code) if fault.code else "kill"
             self.met.append(f"{what} at call {self.calls}, {kind} {name}")
             self.is_dead = not fault.code
             return fault.code or errno.EIO
         return 0
+
+    def halves(self) -> bool:
+        return self._halves
 
     def ask(self, kind: str, path: Any) -> None:
         was_dead = self.is_dead and self.name_of(path) is not None
@@ -154,6 +174,7 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     edits: tuple[Edit, ...] = ()
     power_cut: bool = False  # whether a kill is one of the whole machine
+    is_older: bool = False  # whether the state that it finds is of the version before
     away: Away | None = None
     rests_s: float = 0.0  # how long nothing runs before it
 
@@ -168,6 +189,7 @@ class Ending:
     steps: int = 0
     calls: int = 0
     kinds: list[str] = field(default_factory=list)  # what each call was
+    phases: list[str] = field(default_factory=list)  # what the session did at each call: start, run or close
     met: list[str] = field(default_factory=list)
 
 
@@ -196,6 +218,16 @@ class Acknowledged:
     content: dict[str, bytes] = field(default_factory=dict)  # path below JOBDIR -> its acknowledged bytes
 
 
+_MIGRATION = "CREATE TABLE brief(x); INSERT INTO brief SELECT name FROM host; DROP TABLE brief;"
+
+
+def _make_older(database: Path) -> None:
+    """Let the state say that it is of the version before, from which _MIGRATION leads to this one."""
+    if database.is_file() and version_of(database) is not None:
+        with closing(sqlite3.connect(database)) as state:
+            state.execute(f"PRAGMA user_version={SCHEMA_VERSION - 1}")
+
+
 class Session:
     """Runs a crawl in *directory* until it ends, is stopped or killed."""
 
@@ -209,6 +241,8 @@ class Session:
         self._rng = rng
         self._told = told
         self.disk = Disk(directory, plan.faults)
+        self.disk.phase = self._phase
+        self._is_open = False
         self._crawler: Crawler | None = None
         self._is_killed = False
 
@@ -222,7 +256,12 @@ class Session:
         begin_s, end_s, names_answer = self._plan.away or Away()
         network.away = Away(self._clock.now + begin_s, self._clock.now + end_s, names_answer)
         ending = Ending("killed")
+        if self._plan.is_older:
+            _make_older(self.directory / "state" / "frontier.sqlite")
+            self.disk = Disk(self.directory, self._plan.faults)
+            self.disk.phase = self._phase
         with ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(MIGRATIONS, {SCHEMA_VERSION - 1: _MIGRATION}))
             stack.enter_context(self._clock.shown())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
             for module, name, limit in LIMITS:
@@ -273,6 +312,7 @@ class Session:
         ending.steps = len(self.disk.steps)
         ending.calls = self.disk.calls
         ending.kinds = self.disk.kinds
+        ending.phases = self.disk.phases
         ending.met = self.disk.met
         if ending.kind == "killed":
             return ending
@@ -309,9 +349,18 @@ class Session:
         settings.setdict({**SETTINGS, **self._plan.options, "JOBDIR": str(self.directory)}, priority="project")
         settings.copy = lambda: settings  # type: ignore[method-assign]  # which takes 20 ms
         self._crawler = crawler = Crawler(SpiderlingSpider, settings)
+        crawler.signals.connect(self._opened, signals.spider_opened)
         for edit in self._plan.edits:
             asyncio.get_running_loop().call_later(edit.after_s, self._do, edit)
         await crawler.crawl_async(lang="cs", seeds=" ".join(self._network.web.seeds))
+
+    def _opened(self) -> None:
+        self._is_open = True
+
+    def _phase(self) -> str:
+        if self._crawler is None or not self._is_open:
+            return "start"
+        return "close" if crawl_of(self._crawler).stopping else "run"
 
     def _do(self, edit: Edit) -> None:
         if edit.what == "control":

@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.corpus.segments import read_documents
@@ -23,13 +24,14 @@ from spiderling.jobdir.damage import problems
 from spiderling.jobdir.inspection import Inspection
 from tests.recorded_disk import after_kill, after_power_cut, write_files
 from tests.simulated.clock import Clock
-from tests.simulated.crawl import CALM, SETTINGS, Acknowledged, Edit, Ending, Fault, Plan, Session
+from tests.simulated.crawl import CALM, SETTINGS, SHORT, Acknowledged, Edit, Ending, Fault, Plan, Session
 from tests.simulated.network import Away, Network
 from tests.simulated.web import generated
 
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # where histories are played, in memory
-CODES = (0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE)
+CODES = (0, 0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE, SHORT)
 """What a fault is: a kill in half of the cases."""
+ERRORS = sorted({*CODES} - {0})
 CONTROLS = (
     b"pause: true\n",
     b"pause: [\n",
@@ -102,7 +104,8 @@ def _faulty(rng: Random) -> Plan:
     if away and rng.random() < 0.7:
         faults, edits = (), []  # else hardly a session lasts as long
     is_cut = options.get("SPIDERLING_DURABILITY") != "normal" and rng.random() < 0.5
-    return Plan(options, faults, tuple(edits), is_cut, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
+    is_older = rng.random() < 0.1
+    return Plan(options, faults, tuple(edits), is_cut, is_older, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
 
 
 def play(seed: int, plans: list[Plan] | None = None, pages: int = 0) -> Told:
@@ -118,28 +121,42 @@ def play(seed: int, plans: list[Plan] | None = None, pages: int = 0) -> Told:
 SMALL = 7  # pages of the web in which every call fails once; chosen: a session of it has all kinds of calls
 
 
-def every(seed: int) -> Iterator[tuple[int, list[Plan], int]]:
-    """Histories of a small web in which each call fails once, by each error, of a first and of a second session.
+class Part(NamedTuple):
+    """A part of the life of a crawl, each of whose calls fails once."""
 
-    The first is stopped.  Before the second one, the first was killed when it had written text and not committed it.
-    """
-    links = {"SPIDERLING_LINKS": "on"}
-    first = Plan(links, edits=(Edit(4.0, "stop"),))
-    (ending, *_) = play(seed, [first, Plan(links)], SMALL).endings
+    name: str
+    before: tuple[Plan, ...]  # the sessions before the one that has it
+    plan: Plan
+    phase: str  # of that session
+
+
+def parts(seed: int) -> list[Part]:
+    """All parts, of crawls of a small web."""
+    links = Plan({"SPIDERLING_LINKS": "on"})
+    stopped = replace(links, edits=(Edit(4.0, "stop"),))
+    (ending, *_) = play(seed, [stopped, links], SMALL).endings
     written = next(call for call, kind in enumerate(ending.kinds, 1) if kind.startswith("sync corpus/"))
-    killed = Plan(links, faults=(Fault(written + 1, 0),))
-    for before, plan in (((killed,), Plan(links)), ((), first)):
-        whole = play(seed, [*before, plan, Plan(links)], SMALL)
-        for call in range(1, whole.endings[len(before)].calls + 1):
-            for code, is_cut in (
-                (0, False),
-                (0, True),
-                (errno.ENOSPC, False),
-                (errno.EIO, False),
-                (errno.EMFILE, False),
-            ):
-                failing = replace(plan, faults=(Fault(call, code),), power_cut=is_cut)
-                yield seed, [*before, failing, Plan(links)], SMALL
+    killed = replace(links, faults=(Fault(written + 1, 0),))  # it has written text and not committed it
+    return [
+        Part("creation", (), stopped, "start"),
+        Part("checkpoints", (), stopped, "run"),
+        Part("close", (), stopped, "close"),
+        Part("start", (stopped,), links, "start"),
+        Part("resume", (killed,), links, "start"),
+        Part("migration", (stopped,), replace(links, is_older=True), "start"),
+    ]
+
+
+def every(seed: int, part: Part) -> Iterator[tuple[int, list[Plan], int]]:
+    """Histories in which each call of the *part* fails once, by each error."""
+    last = Plan({"SPIDERLING_LINKS": "on"})
+    whole = play(seed, [*part.before, part.plan, last], SMALL).endings[len(part.before)]
+    for call, phase in enumerate(whole.phases, 1):
+        if phase != part.phase:
+            continue
+        for code, is_cut in ((0, False), (0, True), *((code, False) for code in ERRORS)):
+            failing = replace(part.plan, faults=(Fault(call, code),), power_cut=is_cut)
+            yield seed, [*part.before, failing, last], SMALL
 
 
 class _History:
@@ -257,9 +274,6 @@ def _smaller(plans: list[Plan]) -> Iterator[list[Plan]]:
             yield without(edits=plan.edits[:place] + plan.edits[place + 1 :])
         for name in plan.options:
             yield without(options={key: value for key, value in plan.options.items() if key != name})
-        if plan.away:
-            yield without(away=None)
-        if plan.rests_s:
-            yield without(rests_s=0.0)
-        if plan.power_cut:
-            yield without(power_cut=False)
+        for name, nothing in (("away", None), ("rests_s", 0.0), ("power_cut", False), ("is_older", False)):
+            if getattr(plan, name) != nothing:
+                yield without(**{name: nothing})

@@ -218,11 +218,19 @@ class Acknowledged:
     content: dict[str, bytes] = field(default_factory=dict)  # path below JOBDIR -> its acknowledged bytes
 
 
+_STATE = "state/frontier.sqlite"
 _MIGRATION = "CREATE TABLE brief(x); INSERT INTO brief SELECT name FROM host; DROP TABLE brief;"
 
 
-def _make_older(database: Path) -> None:
+def is_older(directory: Path) -> bool:
+    """Whether the state in it is of the version before."""
+    database = directory / _STATE
+    return database.is_file() and version_of(database) == SCHEMA_VERSION - 1
+
+
+def _make_older(directory: Path) -> None:
     """Let the state say that it is of the version before, from which _MIGRATION leads to this one."""
+    database = directory / _STATE
     if database.is_file() and version_of(database) is not None:
         with closing(sqlite3.connect(database)) as state:
             state.execute(f"PRAGMA user_version={SCHEMA_VERSION - 1}")
@@ -257,7 +265,7 @@ class Session:
         network.away = Away(self._clock.now + begin_s, self._clock.now + end_s, names_answer)
         ending = Ending("killed")
         if self._plan.is_older:
-            _make_older(self.directory / "state" / "frontier.sqlite")
+            _make_older(self.directory)
             self.disk = Disk(self.directory, self._plan.faults)
             self.disk.phase = self._phase
         with ExitStack() as stack:

@@ -24,7 +24,7 @@ from spiderling.jobdir.damage import problems
 from spiderling.jobdir.inspection import Inspection
 from tests.recorded_disk import after_kill, after_power_cut, write_files
 from tests.simulated.clock import Clock
-from tests.simulated.crawl import CALM, SETTINGS, SHORT, Acknowledged, Edit, Ending, Fault, Plan, Session
+from tests.simulated.crawl import CALM, SETTINGS, SHORT, Acknowledged, Edit, Ending, Fault, Plan, Session, is_older
 from tests.simulated.network import Away, Network
 from tests.simulated.web import generated
 
@@ -39,6 +39,12 @@ CONTROLS = (
     b"host_interval_s: 2\n",
     b"nonsense: 1\n",
     b"ip_interval_s: 0.5\n",
+    b"block: " + b"[" * 5000,
+    b"seeds: &all ['http://h0.test/0', 'http://nowhere/', 'x', *all]\n",
+    b"seeds: ['http://h0.test/0', 'http://nowhere/', 'http://10.0.0.1/']\nblock_networks: ['10.0.0.0/8']\n",
+    b"ask_again: [dns, connection, timeout, http-error]\n",
+    b"reopen: [h1.test, h2.test]\nmax_pages: 12\n",
+    b"pause: true\npause: false\nmax_pages: 1e400\n",
 )
 SPARE_S = 1e-3  # seconds by which an interval may be short: what a float leaves out
 YEARS_20_S = 6.3e8
@@ -210,6 +216,8 @@ class _History:
         try:
             if directory.is_dir():
                 shutil.copytree(directory, copy)
+            if is_older(copy):
+                return  # a session that was to bring it to this version has failed
             with closing(Inspection(copy)) as crawl:
                 for line in problems(crawl):
                     yield f"damaged: {line}"

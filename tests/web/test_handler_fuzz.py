@@ -14,6 +14,8 @@ import pytest
 from handled import CHUNKED_HEAD, DOWNLOAD_ERRORS, OK, PAGE, chunked, handling, reply
 from scrapy import Request
 
+from tests.simulated.strange import garbled
+
 TEMPLATES = [
     reply(),
     chunked(PAGE[:500], PAGE[500:]) + b"0\r\n\r\n",
@@ -28,37 +30,18 @@ TEMPLATES = [
     b"HTTP/1.0 404 Not Found\r\nContent-Type: text/plain\r\nRetry-After: 5\r\n\r\nnothing",
     CHUNKED_HEAD + b"5;a=b\r\nhello\r\n0\r\n\r\n",
 ]
-WORDS = [
-    b"\r\n", b"\n", b"\r", b"\0", b":", b": ", b"\r\n\r\n", b" ", b"HTTP/1.1 ", b"HTTP/0.9", b"Content-Length: ",
-    b"-1", b"0", b"Transfer-Encoding: chunked\r\n", b"Content-Encoding: gzip\r\n", b"Content-Encoding: zstd, br\r\n",
-    b"f" * 8,
-    b"9" * 30, b"\xff\xfe", b"\x1f\x8b\x08", b"Set-Cookie: ", b"Location: ", b"X" * 70_000, b"a: b\r\n" * 300,
-    b";" * 50,
-]  # fmt: skip
 
 
 def garbage(rng: random.Random) -> list[bytes]:
     """An answer in packets."""
-    data = bytearray(rng.choice(TEMPLATES))
-    head = data.find(b"\r\n\r\n") + 4
-    for _ in range(rng.choice((0, 1, 1, 2, 3, 8))):
-        at = rng.randrange(head if rng.random() < 0.6 else len(data) + 1)
-        kind = rng.randrange(6)
-        if kind == 0:
-            data[at : at + 1] = bytes([rng.randrange(256)])
-        elif kind == 1:
-            data[at:at] = rng.choice(WORDS)
-        elif kind == 2:
-            del data[at : at + rng.choice((1, 2, 10, 200))]
-        elif kind == 3:
-            data[at:at] = rng.randbytes(rng.choice((1, 5, 300)))
-        elif kind == 4:
-            other = rng.choice(TEMPLATES)
-            data[at:] = other[rng.randrange(len(other)) :]
-        else:
-            data[at:at] = data[at : at + rng.choice((5, 100))] * rng.choice((2, 30))
+    data = rng.choice(TEMPLATES)
+    if rng.random() < 0.2:
+        other = rng.choice(TEMPLATES)
+        data = data[: rng.randrange(len(data))] + other[rng.randrange(len(other)) :]
+    if rng.random() < 0.8:
+        data = garbled(rng, data, data.find(b"\r\n\r\n") + 4)
     cuts = sorted(rng.randrange(len(data) + 1) for _ in range(rng.choice((0, 0, 1, 5))))
-    return [bytes(data[a:b]) for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+    return [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
 class Fuzzer:

@@ -77,6 +77,8 @@ class Command(SpiderlingCommand):
             "put <EMAIL> and the like in their place",
         ),
         option("--annotator", metavar="MODULE:FUNCTION", help="function that gives CoNLL-U for (text, language)"),
+        option("--summary", choices=["eu"], help="write the public summary of training content to the directory OUT"),
+        option("--small-provider", action="store_true", help="list fewer domains in it: 5 %%, and 1,000 at most"),
         option("--salvage", action="store_true", help="leave out what is damaged; exit with 1 if there is any"),
     )
 
@@ -89,6 +91,9 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
+        if opts.summary:
+            yield from self._summary(args, opts)
+            return
         from spiderling.export.export import export
         from spiderling.export.sources import Salvage, Selection, account, corpus_of
 
@@ -110,6 +115,14 @@ class Command(SpiderlingCommand):
             yield from account(salvage.losses)
             if not salvage.losses:
                 yield "Every segment is whole; nothing was left out."
+
+    def _summary(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        if len(args) != 1:
+            raise UsageError("a summary is of one crawl: scrapy export crawls/cs --summary eu -o summary")
+        from spiderling.export.summary import write_summary
+
+        written = write_summary(Path(args[0]), Path(opts.out), opts.small_provider)
+        yield f"{', '.join(map(str, written))}: a person has to fill in the fields that are marked."
 
 
 def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:

@@ -6,6 +6,7 @@ complete.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import defaultdict
@@ -29,6 +30,7 @@ from spiderling.base.files import PART, checksum, part_of, saving, sync_director
 from spiderling.base.machine import require
 from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS, MerkleTree
 from spiderling.corpus.segments import StoredDocument
+from spiderling.export.croissant import CROISSANT, croissant_of
 from spiderling.export.formats import PACKED, Annotate, Registry, TextWriter, corpora_xml, split_name, writer
 from spiderling.export.personal_data import PersonalData
 from spiderling.export.sources import Corpus, Expressions, Selection
@@ -292,7 +294,11 @@ def export(
                 parts.commit()
                 files = found
                 write_pair(manifest, *plan.card)
-                write_sums(plan.named(SUMS), manifest, [*map(plan.named, (RECEIPTS, CONSENT)), *plan.card])
+                others = [*map(plan.named, (RECEIPTS, CONSENT)), *plan.card]
+                if plan.is_dataset:
+                    others.append(plan.named(CROISSANT))
+                    write_whole(others[-1], json.dumps(croissant_of(manifest), indent=1, ensure_ascii=False) + "\n")
+                write_sums(plan.named(SUMS), manifest, others)
     finally:
         for ledger in corpus.ledgers.values():
             ledger.close()

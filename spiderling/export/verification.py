@@ -26,6 +26,7 @@ from spiderling.corpus.receipts import (
     text_of,
 )
 from spiderling.corpus.segments import unpacked
+from spiderling.export.croissant import CROISSANT
 from spiderling.export.records import parquet_lines
 from spiderling.jobdir.card import MANIFEST, README, beside, read_manifest
 from spiderling.jobdir.consent import parts_of
@@ -105,6 +106,7 @@ class Verification:
         with suppress(OSError, UnicodeDecodeError, KeyError, TypeError):
             text = card.named(SUMS).read_bytes().decode()
             others = {card.named(name).name for name in (RECEIPTS, CONSENT, README, MANIFEST)}
+            others |= {CROISSANT} if "configs" in self._manifest else set()
             wanted = others | {file["name"] for file in self._manifest["files"]}
             sums = {name: digest for digest, name in _SUM.findall(text)}
             if sums.keys() != wanted or "".join(f"{sums[name]}  {name}\n" for name in sums) != text:

@@ -66,7 +66,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     names = ", ".join(filter(None, contents["languages"])) or "no language"
     metadata = {  # which hubs read
         "language": [code for code in contents["languages"] if code],
-        "license": _hub_licence(contents["licences"]),
+        "license": hub_licence(contents["licences"]),
         "task_categories": ["text-generation"],
         "pretty_name": f"Web corpus of {names}",
         **{key: manifest[key] for key in ("configs",) if key in manifest},  # their readers know which files hold data
@@ -98,7 +98,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     return Template(files(__package__).joinpath("card.md").read_text("utf-8")).substitute(said, **lines)
 
 
-def _hub_licence(licences: Mapping[str, int]) -> str | list[str]:
+def hub_licence(licences: Mapping[str, int]) -> str | list[str]:
     """The identifiers of the documents' *licences*; "other" unless every document has one."""
     matches = [*map(_CREATIVE_COMMONS.fullmatch, licences)]
     found = {f"cc-{match['kind']}-{match['version']}" if match["kind"] else "cc0-1.0" for match in matches if match}
@@ -174,10 +174,10 @@ def _command(crawl: Manifest) -> str:
 
 
 def _markdown(title: str, columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[str]:
-    return [f"## {title}", "", *markdown_table(columns, (map(_cell, row) for row in rows)), ""]
+    return [f"## {title}", "", *markdown_table(columns, (map(cell, row) for row in rows)), ""]
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
     """*value* as text of a Markdown table; licences come from pages, so nothing in them may become markup."""
     if isinstance(value, int):
         return f"{value:,}"

@@ -11,9 +11,11 @@ import hashlib
 import re
 import sqlite3
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -158,19 +160,14 @@ class _Former:
     """The receipts that the last card has, by file; none if they are not as it says."""
 
     def __init__(self, corpus: Path, manifest: Mapping[str, Any]) -> None:
-        self.lines: Sequence[bytes] = ()
-        self._files: dict[str, tuple[int, str, bytes]] = {}
+        self.lines: Sequence[bytes] = ()  # of the consent file
+        self.files: dict[str, tuple[int, str, bytes]] = {}  # name -> bytes, checksum and receipts
         with suppress(OSError, DamageError, KeyError, TypeError, ValueError):  # whatever the files hold
-            data = (corpus / RECEIPTS).read_bytes()
-            parts = [file | {"data": part} for file, part in parts_of(manifest, data)]
-            found = b"".join(part["data"] for part in parts)
-            if MerkleTree(receipt.leaf for receipt in receipts_in(found)).root() == manifest["receipts"]["root"]:
+            parts = [*parts_of(manifest, (corpus / RECEIPTS).read_bytes())]
+            leaves = (receipt.leaf for _, data in parts for receipt in receipts_in(data))
+            if MerkleTree(leaves).root() == manifest["receipts"]["root"]:
                 self.lines = [*consent_lines(corpus / CONSENT)]
-                self._files = {part["name"]: (part["bytes"], part["sha256"], part["data"]) for part in parts}
-
-    def of(self, name: str) -> tuple[int, str, bytes]:
-        """Bytes, checksum and receipts of a file; an unknown one has none."""
-        return self._files.get(name, (0, "", b""))
+                self.files = {file["name"]: (file["bytes"], file["sha256"], data) for file, data in parts}
 
 
 def parts_of(manifest: Mapping[str, Any], data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
@@ -183,42 +180,46 @@ def parts_of(manifest: Mapping[str, Any], data: bytes) -> Iterator[tuple[dict[st
 
 
 def write_receipts(
-    corpus: Path, former: Mapping[str, Any], segments: Iterable[Segment], ledger: ConsentLedger
+    corpus: Path, manifest: Mapping[str, Any], segments: Sequence[Segment], ledger: ConsentLedger
 ) -> Receipted:
-    """Write the receipts and the consent file of the *segments* in the directory *corpus*.
+    """Write the receipts and the consent file of the *segments* in the directory *corpus*; raises StorageError.
 
-    *former*: the manifest of the last card.  What it has of a segment is not made again.  Raises StorageError.
+    *manifest*: that of the last card.  What it has of a segment is not made again.  If a segment was written anew, or
+    is gone, the receipts of documents that are nowhere now go behind the last one.
     """
-    known = _Former(corpus, former)
-    taken_down: dict[str, int] = {}
+    former = _Former(corpus, manifest)
+    has_former = bool(former.files)
+    numbers: dict[str, int] = {}
     tree = MerkleTree()
+    lost: list[Receipt] = []  # of segments that were written anew
+    made: Counter[bytes] = Counter()  # leaves that are not known to be those of the last card
     with saving(corpus), replacing(corpus / CONSENT) as consent, replacing(corpus / RECEIPTS) as file:
-        maker = ReceiptMaker(consent, known.lines)
-        for path, length, entries in segments:
-            written, digest, data = known.of(path.name)
+        maker = ReceiptMaker(consent, former.lines)
+        for place, (path, length, entries) in enumerate(segments, 1):
+            written, digest, data = former.files.pop(path.name, (0, "", b""))
             if written != length:
                 has_grown = 0 < written < length and checksum(path, written) == digest
-                found = maker.receipts(documents_in(path, length, written if has_grown else 0), ledger)
-                made = found if has_grown or not data else _aligned(path, length, data, maker, ledger)
-                data = (data if has_grown else b"") + b"".join(receipt.packed() for receipt in made)
+                start = written if has_grown else 0
+                found = [*maker.receipts(documents_in(path, length, start), ledger)]
+                if not has_grown:
+                    lost += receipts_in(data)
+                    made.update(receipt.leaf for receipt in found if has_former)
+                data = data[: len(data) * has_grown] + b"".join(receipt.packed() for receipt in found)
+            if place == len(segments):
+                lost += chain.from_iterable(receipts_in(gone) for _, _, gone in former.files.values())
+                data += b"".join(receipt.packed() for receipt in _taken_down(lost, made))
             for receipt in receipts_in(data):
                 tree.add(receipt.leaf)
-            taken_down[path.name] = len(data) // RECEIPT_BYTES - entries
+            numbers[path.name] = len(data) // RECEIPT_BYTES - entries
             file.write(data)
         maker.consent.flush()
-    return Receipted(tree.root(), taken_down)
+    return Receipted(tree.root(), numbers)
 
 
-def _aligned(path: Path, length: int, data: bytes, maker: ReceiptMaker, ledger: ConsentLedger) -> Iterator[Receipt]:
-    """The receipts of a segment that had those in *data*, and from which documents were taken since."""
-    former = receipts_in(data)
-    hashes = maker.consent.hashes
-    for document in documents_in(path, length):
-        for receipt in former:
-            if receipt.length == len(document) and receipt.leaf == leaf_of(document, hashes[receipt.line]):
-                yield receipt
-                break
-            yield receipt._replace(length=0)
+def _taken_down(former: Iterable[Receipt], made: Counter[bytes]) -> Iterator[Receipt]:
+    """Those of *former* whose documents are not among those *made* now."""
+    for receipt in former:
+        if receipt.length and made[receipt.leaf]:
+            made[receipt.leaf] -= 1
         else:
-            yield from maker.receipts([document], ledger)
-    yield from (receipt._replace(length=0) for receipt in former)
+            yield receipt._replace(length=0)

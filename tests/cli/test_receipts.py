@@ -233,22 +233,29 @@ def written(corpus: Path, former: dict, **frames: list[bytes]) -> dict:
     return {"format": "prevertical", "files": files, "receipts": {"root": made.root}}
 
 
+def leaves_in(corpus: Path, is_there: bool) -> list[bytes]:
+    found = receipts_in((corpus / RECEIPTS).read_bytes())
+    return [receipt.leaf for receipt in found if bool(receipt.length) == is_there]
+
+
 def test_a_document_that_was_taken_down_leaves_its_leaf(tmp_path):
+    """From a segment that keeps its name, from one that gets another, and a whole segment."""
     first = written(tmp_path, {}, a=[documents(1, 2), documents(3)], b=[documents(4)])
-    leaves = [receipt.leaf for receipt in receipts_in((tmp_path / RECEIPTS).read_bytes())]
+    leaves = leaves_in(tmp_path, True)
     grown = written(tmp_path, first, a=[documents(1, 2), documents(3)], b=[documents(4), documents(5, 6)])
-    again = [receipt.leaf for receipt in receipts_in((tmp_path / RECEIPTS).read_bytes())]
-    assert again[:4] == leaves and len(again) == 6
+    assert leaves_in(tmp_path, True)[:4] == leaves
+    leaves = leaves_in(tmp_path, True)
     left = written(tmp_path, grown, a=[documents(1), documents(3)], b=[documents(4), documents(6), documents(7)])
-    assert [file.get("taken_down") for file in left["files"]] == [1, 1]
-    found = [*receipts_in((tmp_path / RECEIPTS).read_bytes())]
-    assert [receipt.leaf for receipt in found][:6] == again and len(found) == 7
-    assert [bool(receipt.length) for receipt in found] == [True, False, True, True, False, True, True]
+    assert [file.get("taken_down") for file in left["files"]] == [None, 2]
+    assert leaves_in(tmp_path, False) == [leaves[1], leaves[4]] and len(leaves_in(tmp_path, True)) == 5
+    (tmp_path / "a.prevert.zst").unlink()
+    again = written(tmp_path, left, b=[documents(4), documents(6), documents(7)], c=[documents(3), documents(8)])
+    assert leaves_in(tmp_path, False) == [leaves[1], leaves[4], leaves[0]] and len(leaves_in(tmp_path, True)) == 5
     (tmp_path / README).write_text("")
-    (tmp_path / MANIFEST).write_text(json.dumps(left))
-    write_sums(tmp_path / SUMS, left, [tmp_path / name for name in (RECEIPTS, CONSENT, README, MANIFEST)])
+    (tmp_path / MANIFEST).write_text(json.dumps(again))
+    write_sums(tmp_path / SUMS, again, [tmp_path / name for name in (RECEIPTS, CONSENT, README, MANIFEST)])
     checked = verified(tmp_path)
-    assert (checked.findings, checked.documents, checked.taken_down) == ([], 5, 2)
+    assert (checked.findings, checked.documents, checked.taken_down) == ([], 5, 3)
 
 
 def test_receipts_that_are_damaged_are_made_again(tmp_path):

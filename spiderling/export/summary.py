@@ -1,0 +1,150 @@
+"""The public summary of training content that EU law asks for, from a crawl's state (`scrapy export --summary eu`).
+
+Fields and queries stand in eu.yaml.  The queries run on a copy of what they need, in these tables:
+
+- ``host``, ``count``, ``event`` as in the state, of all shards, ``host`` with the registrable ``domain``;
+- ``statement``: origin, file and signal of each statement in the consent ledger; ``rule``: the rule of each signal;
+- ``option``, ``purpose``, ``archive``; ``crawl``: begin, last batch and version; ``provider``: the size of the list of
+  domains.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from spiderling.archives.sources import META_KEY
+from spiderling.base.errors import BadInput
+from spiderling.base.files import read_yaml, saving, write_whole
+from spiderling.base.opt_outs import Signal
+from spiderling.base.terminal import markdown_table
+from spiderling.base.urls import name_of, registrable_domain
+from spiderling.jobdir.card import cell, last_names
+from spiderling.jobdir.inspection import AnyCrawl, reading
+from spiderling.jobdir.state_reader import read_note
+
+ALL_PROVIDERS = (10, 10**9)
+SMALL_PROVIDER = (5, 1000)
+"""Percent of the domains with text that are listed, and how many at most; the second: small and medium enterprises."""
+FOR_A_PERSON = "(to be filled in by a person)"
+NOTHING = "(none)"
+_TABLES = """
+CREATE TABLE host(name, domain, pages, documents, words, downloaded_bytes, kept_bytes);
+CREATE TABLE count(key, value); CREATE TABLE event(time, what); CREATE TABLE option(name, value);
+CREATE TABLE statement(origin, file, signal); CREATE TABLE rule(signal, rule); CREATE TABLE purpose(name);
+CREATE TABLE archive(name); CREATE TABLE crawl(begun, last, version); CREATE TABLE provider(percent, most);
+"""
+_HOSTS = "SELECT name, pages, documents, words, downloaded_bytes, kept_bytes FROM host"
+
+
+def write_summary(directory: Path, out: Path, is_small: bool = False) -> list[Path]:
+    """Write the summary of the crawl in *directory* to *out*, as Markdown, JSON and HTML; returns the files.
+
+    Raises BadInput if one exists, and StorageError.
+    """
+    if is_in_the_way := next((file for file in _files(out) if file.exists()), None):
+        raise BadInput(f"{is_in_the_way} exists; give another directory.")
+    with reading(directory) as crawl, closing(_tables_of(crawl, is_small)) as tables:
+        summary = read_yaml(files(__package__).joinpath("eu.yaml").read_text("utf-8"))
+        for section in summary["sections"]:
+            section["fields"] = [_filled(field, tables) for field in section["fields"]]
+        summary["crawl"] = crawl.note or "complete"
+    with saving(out):
+        out.mkdir(parents=True, exist_ok=True)
+    texts = (_markdown(summary), json.dumps(summary, indent=1, ensure_ascii=False) + "\n", _html(summary))
+    for path, text in zip(_files(out), texts, strict=True):
+        write_whole(path, text)
+    return _files(out)
+
+
+def _files(out: Path) -> list[Path]:
+    return [out / f"summary.{ending}" for ending in ("md", "json", "html")]
+
+
+def _tables_of(crawl: AnyCrawl, is_small: bool) -> sqlite3.Connection:
+    tables = sqlite3.connect("")  # on disk, for a state may have millions of hosts
+    tables.executescript(_TABLES)
+    signals = {signal.value for signal in Signal} | {"disallow"}
+    options = crawl.options
+    begun = read_note(crawl.meta, "created", 0.0)
+    last = max((row["last"] or begun for row in crawl.rows("SELECT max(time) AS last FROM history")), default=begun)
+    purposes = read_note(crawl.meta, "purposes", list[str]())
+    archives = (last_names(key.removeprefix(META_KEY)) for key in crawl.meta if key.startswith(META_KEY))
+    rules = {signal.value: rule for signal, rule in options.policy().rules.items()}
+    says = crawl.rows("SELECT origin, file, says FROM consent WHERE says <> ''")
+    rows: dict[str, Iterable[tuple[Any, ...]]] = {
+        "host": (_with_domain(row) for part in crawl.parts for row in part.cursor(_HOSTS)),
+        "count": crawl.counts.items(),
+        "event": (tuple(row.values()) for row in crawl.rows("SELECT time, what FROM event")),
+        "option": ((name, str(value)) for name, value in asdict(options).items()),
+        "statement": (
+            (row["origin"], row["file"], signal)
+            for row in says
+            for signal in signals & {word.partition(":")[0] for word in row["says"].split()}
+        ),
+        "rule": [*rules.items(), ("disallow", "obey")],
+        "purpose": ((name,) for name in purposes),
+        "archive": ((name,) for name in archives),
+        "crawl": [(begun, last, read_note(crawl.meta, "version", ""))],
+        "provider": [SMALL_PROVIDER if is_small else ALL_PROVIDERS],
+    }
+    for name, values in rows.items():
+        columns = len(tables.execute(f"PRAGMA table_info({name})").fetchall())
+        tables.executemany(f"INSERT INTO {name} VALUES ({','.join('?' * columns)})", values)  # noqa: S608 - our names
+    return tables
+
+
+def _with_domain(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    name, *numbers = row
+    return (name, registrable_domain(name_of(f"http://{name}")), *numbers)
+
+
+def _filled(field: dict[str, Any], tables: sqlite3.Connection) -> dict[str, Any]:
+    """*field* with the columns and rows of its query; one without query and text has ``person``."""
+    if "query" not in field:
+        return field if "text" in field else field | {"person": True}
+    cursor = tables.execute(field["query"])
+    return field | {"columns": [column[0] for column in cursor.description], "rows": cursor.fetchall()}
+
+
+def _markdown(summary: dict[str, Any]) -> str:
+    lines = [f"# {summary['title']}", "", summary["note"], ""]
+    for section in summary["sections"]:
+        lines += [f"## {section['title']}", ""]
+        for field in section["fields"]:
+            lines += [f"### {field['name']}", "", *_markdown_of(field), ""]
+    return "\n".join(lines)
+
+
+def _markdown_of(field: dict[str, Any]) -> Iterator[str]:
+    if "query" not in field:
+        yield field.get("text", FOR_A_PERSON)
+        return
+    table = markdown_table(field["columns"], (map(cell, row) for row in field["rows"]))
+    yield from table if field["rows"] else [NOTHING]
+    yield from ("", f"`{field['query']}`")
+
+
+def _html(summary: dict[str, Any]) -> str:
+    title = escape(summary["title"])
+    lines = [f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>']
+    lines.append(f"<p>{escape(summary['note'])}</p>")
+    for section in summary["sections"]:
+        lines.append(f"<h2>{escape(section['title'])}</h2>")
+        for field in section["fields"]:
+            lines.append(f"<h3>{escape(field['name'])}</h3>")
+            if "query" not in field:
+                lines.append(f"<p>{escape(field.get('text', FOR_A_PERSON))}</p>")
+                continue
+            rows = [field["columns"], *field["rows"]]
+            lines.append("<table>" if field["rows"] else f"<p>{NOTHING}</p><table>")
+            lines += ["<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>" for row in rows]
+            lines.append(f"</table><p><code>{escape(field['query'])}</code></p>")
+    return "\n".join(lines) + "\n"

@@ -47,6 +47,7 @@ def joined(told: Sequence[Manifest]) -> Manifest:
         "contents": contents,
         "files": [*chain.from_iterable(one["files"] for one in told)],
     }
+    found.pop("receipts", None)  # each export has its own: `scrapy verify cs/data/1.parquet`
     if "dedup" in found:
         found["dedup"] |= total([{name: one["dedup"][name] for name in OF_A_DEDUP} for one in told])
     return found

@@ -9,7 +9,10 @@ from spiderling.jobdir.card import Manifest, hub_licence
 
 CROISSANT = "croissant.json"
 _CONFORMS = "http://mlcommons.org/croissant/1.0"
-_TERMS = ("recordSet", "field", "source", "extract", "column", "fileObject", "fileSet", "includes")
+_TERMS = """
+citeAs column extract field fileObject fileProperty fileSet format includes isLiveDataset jsonPath key md5 parentField
+path recordSet references regex repeated replace samplingRate separator source subField transform
+"""
 _CONTEXT = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -18,7 +21,11 @@ _CONTEXT = {
     "dct": "http://purl.org/dc/terms/",
     "conformsTo": "dct:conformsTo",
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    **{term: f"cr:{term}" for term in _TERMS},
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "equivalentProperty": "cr:equivalentProperty",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    **{term: f"cr:{term}" for term in _TERMS.split()},
 }
 _TYPES = {"string": "sc:Text", "text": "sc:Text", "int": "sc:Integer", "float": "sc:Float", "time": "sc:DateTime"}
 """Kind of a column -> its type; ``langs`` and ``paragraphs``, which have parts, are left out."""

@@ -13,6 +13,7 @@ import platform
 import re
 import shlex
 import time
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
@@ -69,6 +70,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         "license": hub_licence(contents["licences"]),
         "task_categories": ["text-generation"],
         "pretty_name": f"Web corpus of {names}",
+        "size_categories": [_size_category(contents["documents"])],
         **{key: manifest[key] for key in ("configs",) if key in manifest},  # their readers know which files hold data
     }
     said = {
@@ -92,10 +94,32 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
             for name, (title, column) in _COUNTED.items()
         },
         "personal": _personal(manifest.get("personal_data", {})),
-        "files": _markdown("Files", ("file", "documents", "bytes", "SHA-256"), written),
+        "files": _markdown("Files", ("file", "documents", "bytes", "SHA-256"), written) + _receipts(manifest),
     }
     lines = {name: "".join(f"{line}\n" for line in found) for name, found in sections.items()}
     return Template(files(__package__).joinpath("card.md").read_text("utf-8")).substitute(said, **lines)
+
+
+def _size_category(documents: int) -> str:
+    """The class of a number of documents, as dataset hubs name it."""
+    names = ["1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T"]
+    place = bisect([10**power for power in range(3, 13)], documents)
+    if place in (0, len(names)):
+        return "n<1K" if place == 0 else "n>1T"
+    return f"{names[place - 1]}<n<{names[place]}"
+
+
+def _receipts(manifest: Manifest) -> list[str]:
+    """What proves the documents, if the corpus has receipts."""
+    if "receipts" not in manifest:
+        return []
+    number = sum(file.get("taken_down", 0) for file in manifest["files"])
+    return [
+        "Each document has a receipt, which `scrapy verify` checks, with what its site had said of its use. The root "
+        f"of their Merkle tree is `{manifest['receipts']['root']}`. {number:,} documents were taken down and have "
+        "left their receipts alone.",
+        "",
+    ]
 
 
 def hub_licence(licences: Mapping[str, int]) -> str | list[str]:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from conftest import DEADLINE_S, ROOT, Crawl, scrapy
 from finished import LICENCE, SEEDS
+from huggingface_hub import DatasetCard, DatasetCardData
 
 from spiderling.base.errors import StorageError
 from spiderling.base.files import checksum, zstd
@@ -67,6 +68,7 @@ def test_the_readme_says_the_same(finished, manifest):
     text = (finished.directory / "corpus" / README).read_text("utf-8")
     assert text.startswith("---\nlanguage:\n- cs\n")
     assert f"{manifest['contents']['documents']:,} documents, {manifest['contents']['words']:,} words" in text
+    assert f"Merkle tree is `{manifest['receipts']['root']}`" in text
     for wanted in (LICENCE, *(file["sha256"] for file in manifest["files"]), "SPIDERLING_HOST_INTERVAL_S=0.02"):
         assert wanted in text
 
@@ -186,6 +188,17 @@ def test_its_head_is_yaml_with_licence_and_languages(manifest, licences, said):
     head = yaml.safe_load(page.split("---\n")[1])
     assert (head["license"], head["language"]) == (said, ["no"])
     assert "All that follows stands in x.json too." in page
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"), [(999, "n<1K"), (1000, "1K<n<10K"), (10**7, "10M<n<100M"), (10**12, "n>1T")]
+)
+def test_the_library_of_the_hub_reads_its_head(manifest, documents, said):
+    card = DatasetCard(readme_of({**manifest, "contents": {**manifest["contents"], "documents": documents}}, "x.json"))
+    assert isinstance(card.data, DatasetCardData)
+    assert (card.data.language, card.data.license, card.data.size_categories) == (["cs"], "other", [said])
+    assert card.data.task_categories == ["text-generation"] and card.data.pretty_name == "Web corpus of cs"
+    assert card.text.lstrip().startswith("# Web corpus of cs")
 
 
 def test_a_tally_bounds_what_pages_can_name():

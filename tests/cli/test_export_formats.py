@@ -586,7 +586,7 @@ def test_a_directory_becomes_a_dataset(three, tmp_path):
     command(three, f"{tmp_path}/cs/", "--split", "lang")
     files = {path.relative_to(tmp_path / "cs").as_posix() for path in (tmp_path / "cs").rglob("*") if path.is_file()}
     parts = ["cs", "not_a_code", "sk"]
-    card = {"README.md", "manifest.json", "consent.jsonl.gz", "receipts.bin", "SHA256SUMS"}
+    card = {"README.md", "manifest.json", "croissant.json", "consent.jsonl.gz", "receipts.bin", "SHA256SUMS"}
     assert files == card | {f"data/{part}-00001.parquet" for part in parts}
     head = yaml.safe_load((tmp_path / "cs/README.md").read_text("utf-8").split("---\n")[1])
     assert head["language"] == ["cs", "sk", "not_a_code"] and head["license"] == "other"
@@ -597,6 +597,17 @@ def test_a_directory_becomes_a_dataset(three, tmp_path):
     assert sorted(file["name"] for file in told["files"]) == sorted(files - card)
     tables = [pyarrow.parquet.read_table(path) for path in sorted((tmp_path / "cs/data").iterdir())]
     assert [table["id"].to_pylist() for table in tables] == [["00000000000000a1"], ["c3"], ["b2"]]
+
+
+@pytest.mark.slow
+def test_croissant_reads_a_dataset_without_an_error(three, tmp_path):
+    import mlcroissant  # takes seconds
+
+    command(three, f"{tmp_path}/cs/", "--split", "lang")
+    dataset = mlcroissant.Dataset(str(tmp_path / "cs/croissant.json"))
+    assert not dataset.metadata.ctx.issues.errors
+    rows = [*dataset.records("document")]
+    assert {row["document/id"].decode() for row in rows} == {"00000000000000a1", "c3", "b2"}
 
 
 def test_a_directory_that_is_not_empty_is_left_alone_but_for_the_rest_of_a_killed_export(three, tmp_path):

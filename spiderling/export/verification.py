@@ -27,6 +27,7 @@ from spiderling.corpus.receipts import (
 )
 from spiderling.corpus.segments import unpacked
 from spiderling.export.croissant import CROISSANT
+from spiderling.export.formats import TEI_TAIL
 from spiderling.export.records import parquet_lines
 from spiderling.jobdir.card import MANIFEST, README, beside, read_manifest
 from spiderling.jobdir.consent import parts_of
@@ -162,20 +163,21 @@ class Verification:
         found = self._documents(self._card.directory / name, [receipt.length for _, receipt in left])
         for (number, receipt), document in zip(left, found, strict=True):
             digest, said = self._said[receipt.line] if receipt.line < len(self._said) else (b"", {})
-            if leaf_of(document, digest) != receipt.leaf:
+            if leaf_of(document, digest) != receipt.leaf or len(document) != receipt.length:
                 self.findings.append(f"document {number} of {name} is not what its receipt says.")
             if self._needle and self._needle in document:
                 self.receipts.extend(self._told(f"document {number} of {name}", receipt, said))
 
     def _documents(self, path: Path, lengths: list[int]) -> Iterator[bytes]:
-        """The documents in a file; raises DamageError if it holds something else, TEI's last line excepted."""
+        """The documents in a file; raises DamageError if it holds something else."""
         if self._manifest["format"] == "parquet":
             yield from (line.encode() for line in parquet_lines(path))
             return
         with unpacked(path) as file:
             for length in lengths:
                 yield file.read(length)
-            if file.read(1) and self._manifest["format"] != "tei":
+            tail = TEI_TAIL.encode() if self._manifest["format"] == "tei" else b""
+            if file.read(len(tail) + 1) != tail:
                 raise DamageError(f"{path} holds more than the documents of its receipts.")
 
     def _told(self, which: str, receipt: Receipt, said: Mapping[str, Any]) -> Iterator[str]:

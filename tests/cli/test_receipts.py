@@ -126,6 +126,8 @@ def forged(corpus: Path) -> Iterator[str]:
     consent.write_bytes(gzip.compress(b"".join(lines[1:])))
     yield "is missing"
     receipts = corpus / RECEIPTS
+    receipts.write_bytes(receipts.read_bytes()[:-4] + b"\1" + receipts.read_bytes()[-3:])  # the length of the last one
+    yield "is not what its receipt says"
     receipts.write_bytes(receipts.read_bytes()[:-RECEIPT_BYTES])
     yield "holds more than the documents"
     receipts.write_bytes(changed(receipts.read_bytes() * 2, -1))

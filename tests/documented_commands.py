@@ -130,6 +130,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"scrapy export .*2026-.*": Elsewhere("cli/test_export_formats.py", "crawl_date>='2026-09'"),
     r"python examples/clusters/one_card\.py .*": Elsewhere("cli/test_corpus_card.py", "examples/clusters/one_card.py"),
     r"scrapy export .*--drop-host .*": Run(says=" dropped"),
+    r"scrapy export .*--summary eu .*": Run(says="summary.html"),
     r"scrapy export .*": Run(says=" documents in "),
     r"scrapy verify .*": Run(says="documents are as they were"),
     r"scrapy dedup .*": Run(),

@@ -126,7 +126,7 @@ class Crawls:
             if job not in self._known:
                 missing[job.web, job.pages, job.seed].append(job)
         for name in sorted({web for web, _, _ in missing} & {*MINIWEBS}):
-            _record(self._directory, name)
+            record(self._directory, name)
         self._known |= _simulated(list(missing.values()), self._directory, self._data, processes)
         return {job: self._known[job] for job in wanted}
 
@@ -208,7 +208,7 @@ def _recording(directory: Path, name: str) -> Path:
     return directory / f"{name.replace(':', '-')}.pickle"
 
 
-def _record(directory: Path, name: str) -> None:
+def record(directory: Path, name: str) -> None:
     """Let a real crawl write the links of the miniature web, unless one has."""
     if not _recording(directory, name).exists():
         found = recorded_crawl(str(MINIWEB), name.partition(":")[2], "bfs")

@@ -84,6 +84,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
         "spiderling.extensions.control.Control": 30,
         "spiderling.extensions.control.FreeDisk": 33,
         "spiderling.extensions.control.BudgetCheck": 35,
+        "spiderling.extensions.control.CoverageCheck": 36,
         "spiderling.extensions.lifecycle.Recrawls": 38,
         "spiderling.extensions.progress.Progress": 40,
         "spiderling.extensions.live_page.LivePage": 55,

@@ -115,6 +115,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"scrapy page .*": Run(says="kept"),
     # look into a crawl
     r"scrapy inspect \S+ --rebuild": Elsewhere("test_surplus.py", '"--rebuild"'),
+    r"scrapy inspect \S+ --coverage .*": Elsewhere("test_coverage.py", '"--coverage"'),
     r"scrapy inspect \S+ --check": Run(says="The crawl is whole."),
     r"scrapy inspect \S+ --json": Run(says='"version":1'),
     r"scrapy inspect \S+ gone.*": Run(),

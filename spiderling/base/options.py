@@ -184,6 +184,18 @@ class Options:
         "The crawl stops when the last bytes, as many as this, gave less than a thousandth of text; 0: never.",
         low=0,
     )
+    coverage_lists: str = _option(
+        "",
+        "Files of pages that were found in other ways, with commas, by which it is estimated once an hour how much of "
+        "the text on the web the crawl has (docs/coverage.md); empty: none.",
+    )
+    coverage_share: float = _option(
+        0.0,
+        "The crawl stops when it has at least this share of the words (of the pages, where no list says the words), "
+        "such as .8; same as -a coverage=; 0: never.",
+        low=0,
+        high=1,
+    )
     max_host_documents: int = _option(0, "Documents kept of a host at which it is left alone; 0: no limit.", low=0)
     max_host_bytes: int = _option(0, "Bytes downloaded from a host at which it is left alone; 0: no limit.", low=0)
 

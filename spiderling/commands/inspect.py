@@ -27,13 +27,16 @@ class Command(SpiderlingCommand):
         "whether and why it waits, was kept or was not; 'gone' lists kept pages that are gone or have opted out since "
         "(docs/recrawl.md). --json tells a program the whole "
         "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "
-        "state agree. --rebuild makes a lost or damaged state anew from corpus/ and links/ "
+        "state agree. --coverage LIST estimates how much of the web's text it has, by pages that were found in other "
+        "ways (docs/coverage.md). --rebuild makes a lost or damaged state anew from corpus/ and links/ "
         "(docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
     )
 
     options = (
         option("--urls", action="store_true", help="with a host: its waiting URLs, best first"),
         option("--json", action="store_true", help="the state of the crawl for programs (docs/status.md)"),
+        option("--coverage", metavar="LIST,...", help="files of pages, a URL a line, by which coverage is estimated"),
+        option("--missing", action="store_true", help="with --coverage: the listed pages that the crawl has not"),
         option("--check", action="store_true", help="look for damage; exit with 1 if there is any"),
         option("--rebuild", action="store_true", help="make the state of a crawl anew from its output"),
     )
@@ -54,6 +57,8 @@ class Command(SpiderlingCommand):
             yield from self._rebuild(directory)
         elif opts.check:
             yield from self._check(directory)
+        elif opts.coverage:
+            yield from self._coverage(directory, opts.coverage, opts.missing)
         else:
             with reading(directory) as crawl:
                 if len(args) == 1:
@@ -72,6 +77,22 @@ class Command(SpiderlingCommand):
         settings = self.given_settings
         given = {key: settings[key] for key in settings if str(key).startswith(PREFIX)}
         return rebuild(directory, given, time.time())
+
+    def _coverage(self, directory: Path, paths: str, missing: bool) -> Iterator[str]:
+        from spiderling.jobdir.coverage import estimate, in_words, look_up, read_lists
+        from spiderling.jobdir.inspection import reading
+
+        lists = read_lists(paths)
+        with reading(directory) as crawl:
+            found = [look_up(crawl, pages) for pages in lists]
+        if missing:
+            yield from dict.fromkeys(url for _, urls in found for url in urls)
+        else:
+            coverage = estimate([listed for listed, _ in found])
+            if said := in_words(coverage.shares()):
+                yield f"The crawl has {said}. The truth is within the brackets nine times in ten."
+            if coverage.why:
+                yield f"Not estimated: {coverage.why}."
 
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.jobdir.damage import problems

@@ -25,6 +25,7 @@ _ARGUMENTS = {
     "recognise": "RECOGNISE",
     "seen": "SEEN",
     "words": "MAX_WORDS",
+    "coverage": "COVERAGE_SHARE",
     "tlds": "TLDS",
     "follow": "FOLLOW",
     "hosts": "ONLY_HOSTS",
@@ -75,6 +76,15 @@ def _check(values: Mapping[str, Any]) -> Options:
         raise BadInput(
             f"{PREFIX}SHARDS is {options.shards}, but no Redis is given by which the shards find each other; add "
             f"-s {PREFIX}CLUSTER=redis://host:6379/0. Only scrapy crawl starts all of them by itself."
+        )
+    if options.coverage_share and not options.coverage_lists:
+        raise BadInput(
+            f"{PREFIX}COVERAGE_SHARE needs lists of pages: give them with -s {PREFIX}COVERAGE_LISTS=FILE,FILE."
+        )
+    if options.coverage_lists and (options.shards > 1 or options.trail == "off"):
+        raise BadInput(
+            f"{PREFIX}COVERAGE_LISTS is for a crawl of one process that notes how its URLs ended. Of shards, "
+            "`scrapy inspect JOBDIR --coverage FILE,FILE` tells it."
         )
     if not (options.hosts or options.nameservers or options.allow_networks):  # these may know names of their own
         parse_tlds(options.tlds, "TLDS", only_public=True)

@@ -35,6 +35,7 @@ from spiderling.frontier.core import Elsewhere
 from spiderling.frontier.storage.protocol import SegmentRow, State
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import model_digests, seeds_digest, write_card
+from spiderling.jobdir.coverage import read_lists
 from spiderling.jobdir.directory import Jobdir, undo
 from spiderling.jobdir.snapshots import Snapshots
 from spiderling.jobdir.state_reader import read_note
@@ -66,6 +67,8 @@ class Crawl:
     snapshots: Snapshots | None = None  # what copies the crawl to where other machines reach it, if anything does
     workers: WorkerPool | None = None
     """The text workers; None: none run, since a user's pipeline stands for the first of ours."""
+    coverage: Mapping[str, list[float] | None] = MappingProxyType({})
+    """What was estimated last: "hosts", "pages" and "words" -> share, low and high."""
     others_work = False  # whether other shards of the crawl may still find URLs for this one
     processes = 1  # shards that run now, this one included
     done_elsewhere: Mapping[str, int] = MappingProxyType({})
@@ -132,6 +135,7 @@ class Crawl:
         """Make the parts that hold what earlier runs have found."""
         self.now = steady_clock()
         """Seconds since 1970, which never go back: the time of all that the crawl plans and notes."""
+        self.page_lists = read_lists(self.options.coverage_lists)  # pages by which coverage is estimated
         self.codes = frozenset(info.code for info in self.accepted)
         self.budgets = Budgets(self.options, read_note(state.meta, "marginal", list[tuple[int, int]]()))
         self._on_their_way: dict[int, int] = {}

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 from scrapy.crawler import Crawler
 
-from spiderling.base.errors import BadInput
+from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.option_values import PREFIX
 from spiderling.base.reasons import Reason
 from spiderling.crawl.control import apply_control
@@ -21,11 +22,15 @@ from spiderling.crawl.ended_urls import ask_again
 from spiderling.engine.component import Extension
 from spiderling.engine.dispatcher import Dispatcher
 from spiderling.jobdir.control_file import TEMPLATE, ControlFile, read_control, stamp_of
+from spiderling.jobdir.coverage import COVERAGES, Coverage, coverage_of, in_words, with_point
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.state_reader import read_note, telling_damage
 
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 2.0  # seconds between two looks at control.yaml; chosen
 POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy crawl writes some ten megabytes in them
+COVERAGE_S = 3600.0  # seconds between two estimates of coverage; each reads 8 bytes for every URL that has ended
 _TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
 
 
@@ -114,6 +119,38 @@ def stop_if_spent(dispatcher: Dispatcher) -> None:
     if spent is not None:
         crawl.note_event(spent.message)
         dispatcher.close_spider(spent.reason)
+
+
+class CoverageCheck(Extension):
+    """Estimates by lists of pages how much the crawl has, and stops it when that is enough (jobdir/coverage.py)."""
+
+    def opened(self) -> None:
+        if self.crawl.page_lists:
+            self.repeat(self._estimate, COVERAGE_S, "the estimate of coverage")
+
+    async def _estimate(self) -> None:
+        crawl = self.crawl
+        try:
+            found, earlier = await asyncio.to_thread(self._read)
+        except SpiderlingError as error:
+            logger.warning("Coverage is not estimated: %s", error)
+            return
+        crawl.coverage = found.shares()
+        crawl.checkpoint.set_meta(COVERAGES, with_point(earlier, crawl.now(), found))
+        missing = f"; not estimated: {found.why}" if found.why else ""
+        logger.info(
+            "Of the text on the web, the crawl has %s%s", in_words(crawl.coverage) or "an unknown part", missing
+        )
+        least = found.words or found.pages
+        if least is not None and 0 < crawl.options.coverage_share <= least.low and not crawl.stopping:
+            said = f"{PREFIX}COVERAGE_SHARE={crawl.options.coverage_share:g} (-a coverage)"
+            crawl.note_event(f"{said} is reached; a larger one lets the crawl go on")
+            self.dispatcher.close_spider("coverage")
+
+    def _read(self) -> tuple[Coverage, list[dict[str, Any]]]:
+        database = self.crawl.jobdir.database
+        with closing(Inspection(self.crawl.jobdir.path)) as crawl, telling_damage(database):
+            return coverage_of(crawl, self.crawl.page_lists), read_note(crawl.meta, COVERAGES, list[dict[str, Any]]())
 
 
 class FreeDisk(Extension):

@@ -15,6 +15,7 @@ from spiderling.base.terminal import aligned_table
 from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
+from spiderling.jobdir.coverage import in_words
 from spiderling.jobdir.inspection import AnyCrawl, Ended, Inspection, Story
 from spiderling.jobdir.state_reader import read_note, urls_of
 from spiderling.jobdir.status_schema import ShardStatus, Status
@@ -216,6 +217,7 @@ def facts_of(status: Status) -> dict[str, str]:
         **summary_rows(status.totals, Counter({one.code: one.documents for one in status.languages}), status.hosts),
         "balance": f"{urls.discovered:,} discovered = {urls.ended:,} ends + {urls.waiting:,} waiting + "
         f"{urls.in_transit:,} in transit",
+        "coverage": in_words(asdict(status.coverage[-1])) if status.coverage else "",
         "messages": f"{messages:,} between shards wait" if messages else "",
         "archives": f"{status.archives_unread:,} not read to their end" if status.archives_unread else "",
         "note": status.note,

@@ -35,6 +35,7 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
 from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS
 from spiderling.jobdir.consent import ConsentLedger, Receipted, write_receipts
+from spiderling.jobdir.coverage import COVERAGES, in_words
 from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
 from spiderling.languages import LanguageInfo
@@ -164,6 +165,7 @@ def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
     facts = {
         "Begun": f"{crawl['begun']} UTC, {standing}",
         "Cost": f"{crawl['pages']:,} pages of {crawl['hosts_asked']:,} hosts, {down}; kept {rate:.4f} of the bytes",
+        "Coverage": in_words(crawl.get("coverage", {})),
         "Purpose": ", ".join(crawl["purposes"]),
         "Opt-outs": ", ".join(f"{number} signals {rule}" for rule, number in rules.most_common())
         + (waits if crawl["settings"].get("optout_files") == "kept" else "")
@@ -354,6 +356,7 @@ def provenance(crawl: AnyCrawl) -> Manifest:
         "pages": counts.get("total/pages", 0),
         "downloaded_bytes": counts.get("total/downloaded_bytes", 0),
         "kept_bytes": counts.get("total/kept_bytes", 0),
+        "coverage": dict(*read_note(crawl.meta, COVERAGES, list[Manifest]())[-1:]),
         "purposes": read_note(crawl.meta, "purposes", list[str]()),
         "optouts": {signal.value: rule for signal, rule in options.policy().rules.items()},
         "dedup": {"mode": options.dedup, "seen": last_names(options.seen)},

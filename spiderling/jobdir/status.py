@@ -31,10 +31,12 @@ from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.jobdir.coverage import COVERAGES
 from spiderling.jobdir.inspection import AnyCrawl, Inspection, counts_under, history_of, totals_before
 from spiderling.jobdir.state_reader import read_note
 from spiderling.jobdir.status_schema import (
     Budget,
+    CoveragePoint,
     Curves,
     Ends,
     Files,
@@ -125,6 +127,7 @@ def status_of(crawl: AnyCrawl, running: Running | None = None, large: Iterable[s
         refusals=[end for end in ends if end.reason in OPT_OUTS],
         languages=_languages(counts),
         revisits=revisits,
+        coverage=[CoveragePoint(**point) for point in read_note(crawl.meta, COVERAGES, list[dict[str, Any]]())],
         newest=newest_of(crawl),
         warnings=_newest_lines(line for part in crawl.parts for line in warnings_of(part.directory / "crawl.log")),
         events=_newest_lines(Line(row["time"], "EVENT", row["what"]) for row in crawl.rows(_EVENTS, _MAX_LINES)),

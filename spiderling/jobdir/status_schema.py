@@ -133,6 +133,19 @@ class Revisits:
 
 
 @dataclass(frozen=True, slots=True)
+class CoveragePoint:
+    """How much of the text on the web the crawl had, as estimated by lists of pages (docs/coverage.md).
+
+    Of each kind: the share, and the bounds that hold it nine times in ten; null: it was not estimated.
+    """
+
+    time: float
+    hosts: list[float] | None
+    pages: list[float] | None
+    words: list[float] | None
+
+
+@dataclass(frozen=True, slots=True)
 class HostRow:
     """What is known of one host."""
 
@@ -230,6 +243,7 @@ class Status:
     refusals: list[Ends]  # Those of ``ends`` that sites asked for: robots.txt, opt-outs.
     languages: list[Language]  # Most documents first.
     revisits: Revisits | None  # null: the crawl is not recrawled.
+    coverage: list[CoveragePoint]  # Oldest first; empty: there are no lists.
     newest: list[Text]  # Newest first.
     warnings: list[Line]  # Of crawl.log, newest first.
     events: list[Line]  # What a person did or should know, newest first.

@@ -89,6 +89,8 @@ class CrawlCollector(Collector):
         yield _label(GaugeMetricFamily, "hosts", "Hosts by state.", "state", running.hosts)
         urls = {"waiting": running.counts["waiting"] - running.in_transit, "in transit": running.in_transit}
         yield _label(GaugeMetricFamily, "urls", "URLs that have not ended.", "state", urls)
+        shares = {what: found[0] for what, found in self._crawl.coverage.items() if found}
+        yield _label(GaugeMetricFamily, "coverage", "Of the text on the web, by lists of pages.", "of", shares)
         name = running.bottleneck.partition(" (")[0]
         yield _label(GaugeMetricFamily, "bottleneck", "1 for what limits the speed now.", "name", {name: 1})
 

@@ -215,11 +215,21 @@ function showCurves() {
   byId("charts").replaceChildren(...figures); // first, so that their widths are known
   figures.forEach((figure, at) =>
     chart(figure, CHARTS[at][0], all.filter((point) => point.values[at] !== null).map((point) => [point.time, point.values[at]])));
+  showCoverage();
   const step = Math.ceil(all.length / 25) || 1;
   table(byId("points"), ["time", ...CHARTS.map(([title]) => title)],
     all.filter((point, at) => (all.length - 1 - at) % step === 0 && point.values[0] !== null).reverse().map((point) => [day(point.time), ...point.values]), "Curves");
 }
 
+function showCoverage() { // of the text on the web, with the bounds of the estimate
+  const kind = ["words", "pages", "hosts"].find((one) => state.status?.coverage.at(-1)?.[one]);
+  if (!kind) return;
+  const figure = make("figure", {}, make("figcaption", {}, make("strong", {}, `Share of the ${kind}`)));
+  byId("charts").append(figure);
+  chart(figure, `Share of the ${kind}`, state.status.coverage.filter((point) => point[kind]).map((point) => [point.time, ...point[kind]]));
+}
+
+// *values*: time, value and, if there is a band, its bounds
 function chart(figure, title, values) {
   const read = make("span", {}, values.length ? `${saved ? "last" : "now"} ${number(values.at(-1)[1])}` : "nothing yet");
   figure.firstChild.append(read);
@@ -232,7 +242,7 @@ function chart(figure, title, values) {
   if (values.length < 2) { svg.setAttribute("aria-label", `${title}: too few points yet`); return; }
   const first = values[0][0];
   const span = Math.max(1, values.at(-1)[0] - first);
-  const most = Math.max(...values.map(([, value]) => value)) || 1;
+  const most = Math.max(...values.map(([, value, , high = value]) => high)) || 1;
   svg.setAttribute("aria-label", `${title} from ${day(first)} to ${day(values.at(-1)[0])}: last ${number(values.at(-1)[1])}, most ${number(most)}`);
   const x = (time) => left + (width - left - 6) * (time - first) / span;
   const y = (value) => 8 + (height - bottom - 8) * (1 - value / most);
@@ -248,6 +258,10 @@ function chart(figure, title, values) {
     path += `${at && time - values[at - 1][0] < gap ? "L" : "M"}${x(time).toFixed(1)} ${y(value).toFixed(1)}`;
   });
   svg.append(draw("path", { class: "curve", d: path }));
+  if (values[0].length > 2) {
+    const corners = [...values.map(([time, , low]) => [time, low]), ...values.map(([time, , , high]) => [time, high]).reverse()];
+    svg.append(draw("polygon", { class: "band", points: corners.map(([time, value]) => `${x(time).toFixed(1)},${y(value).toFixed(1)}`).join(" ") }));
+  }
   const mark = draw("line", { class: "mark", y1: 0, y2: height - bottom, visibility: "hidden" });
   svg.append(mark);
   svg.addEventListener("pointermove", (event) => {

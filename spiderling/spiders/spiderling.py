@@ -54,6 +54,7 @@ class SpiderlingSpider(CorpusSpider):
     """``scrapy crawl spiderling -a lang=cs [-a seeds=FILE-or-URLs] [-a words=1M]``."""
 
     name = "spiderling"
+    coverage: str = ""  # share of the text on the web, by lists of pages, at which the crawl stops
     follow: str = ""  # links that are followed: all, host (within the seeds' hosts) or none
     recrawl: str = ""  # whether pages are revisited for new text: on, off, or for so many days such as 30d
     strategy: str = ""  # in which order links and hosts are fetched, such as bfs, yield or spiderling:thrift=3

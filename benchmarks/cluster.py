@@ -391,10 +391,11 @@ def _children(process: int) -> list[int]:
         return []
 
 
-def crawled(pages: int, shards: int, per_host: int) -> Crawled:
+def crawled(pages: int, shards: int, per_host: int, apart: int = 1) -> Crawled:
     """Crawl *pages* of a linked web with *per_host* pages on each of HOSTS hosts; *shards* 0: without.
 
-    If these are all its pages, most links are known soon; if there are many more, most are new.
+    If these are all its pages, most links are known soon; if there are many more, most are new.  Without shards, as
+    many crawls as *apart* says run at the same time, know nothing of each other, and crawl an equal part each.
     """
     web = f"linked:{HOSTS}:{per_host}:{OUTSIDE}"
     with tempfile.TemporaryDirectory() as directory, served(web, "--identity") as names:
@@ -402,13 +403,15 @@ def crawled(pages: int, shards: int, per_host: int) -> Crawled:
         seeds.write_text("\n".join(LinkedWeb(HOSTS, per_host).url(number, 0) for number in range(HOSTS)))
         server = RedisServer() if shards else None
         try:
-            given = {**_SETTINGS, "HOSTS": names, "MAX_PAGES": pages}
+            given = {**_SETTINGS, "HOSTS": names, "MAX_PAGES": pages // apart}
             if server is not None:
                 given |= {"CLUSTER": server.url, "SHARDS": shards}
-            meters = [Path(directory, f"meter{number}.json") for number in range(shards or 1)]
-            running = [subprocess.Popen(_command(seeds, Path(directory, "cs"), given, meter), cwd=ROOT,
+            meters = [Path(directory, f"meter{number}.json") for number in range(shards or apart)]
+            jobdirs = [Path(directory, "cs" if shards else f"cs{number}") for number in range(len(meters))]
+            running = [subprocess.Popen(_command(seeds, jobdir, given, meter), cwd=ROOT,
                                         env={**os.environ, "PYTHONPATH": _path()},
-                                        preexec_fn=with_parent(signal.SIGTERM)) for meter in meters]  # fmt: skip
+                                        preexec_fn=with_parent(signal.SIGTERM))
+                       for jobdir, meter in zip(jobdirs, meters, strict=True)]  # fmt: skip
             looks = _Looks([one.pid for one in running], server.process.pid if server is not None else None)
             while any(one.poll() is None for one in running):
                 looks.look()
@@ -465,23 +468,26 @@ class Ratios(NamedTuple):
 
     one_cpu: float
     two_cpu: float
-    rounds: list[tuple[float, float, float]]
-    """CPU milliseconds a page: without shards, one shard, two shards."""
-    start_s: tuple[float, float, float]
+    two_beside: float
+    """Two shards beside two crawls that share nothing: what processes on one machine take from each other left out."""
+    rounds: list[tuple[float, ...]]
+    """CPU milliseconds a page: without shards, one shard, two shards, two crawls."""
+    start_s: tuple[float, ...]
     """CPU seconds of start and end, of the same."""
-    pages_per_s: tuple[float, float, float]
+    pages_per_s: tuple[float, ...]
 
 
 def ratios(rounds: int, pages: int, per_host: int) -> Ratios:
     """CPU a page beside that of a crawl without shards."""
     found = []
     for _ in range(rounds):
-        found.append([crawled(pages, shards, per_host) for shards in (0, 1, 2)])
+        found.append([crawled(pages, shards, per_host, apart) for shards, apart in ((0, 1), (1, 1), (2, 1), (0, 2))])
         print(f"load {os.getloadavg()[0]:.1f}:", *found[-1], sep="\n  ", flush=True)
     ms = [tuple(one.ms_per_page for one in row) for row in found]
     return Ratios(
-        statistics.median(one / plain for plain, one, _ in ms),
-        statistics.median(two / plain for plain, _, two in ms),
+        statistics.median(one / plain for plain, one, _, _ in ms),
+        statistics.median(two / plain for plain, _, two, _ in ms),
+        statistics.median(two / beside for _, _, two, beside in ms),
         ms,
         tuple(statistics.median(one.start_s for one in column) for column in zip(*found, strict=True)),
         tuple(statistics.median(one.pages_per_s for one in column) for column in zip(*found, strict=True)),
@@ -533,10 +539,11 @@ def crawls(is_quick: bool) -> dict[str, object]:
     for name, per_host in (("", pages // HOSTS), ("_new_links", 100 * pages // HOSTS)):
         seen = ratios(rounds, pages, per_host)
         rows = [(*of_round, "") for of_round in seen.rounds]
-        table(("ms a page without shards", "one shard", "two shards", "medians"), [
+        table(("ms a page without shards", "one shard", "two shards", "two crawls apart", "medians"), [
             *rows, (*seen.start_s, "start and end, CPU s"), (*seen.pages_per_s, "pages/s"),
         ])  # fmt: skip
         found |= {f"one_cpu{name}": round(seen.one_cpu, 3), f"two_cpu{name}": round(seen.two_cpu, 3)}
+        found[f"two_beside{name}"] = round(seen.two_beside, 3)
     rss = [round(one) for one in crawled(pages, 4, pages // HOSTS).rss_mb]
     return {**found, "rss_mb_of_four": rss}
 

@@ -305,6 +305,7 @@ class DropList:
         self._hosts = HostPatterns()
         self._urls: dict[str, str] = {}
         self._beginnings: dict[str, str] = {}
+        self._of_urls: set[str] = set()  # names of the hosts of all URLs
         self.idle: set[str] = set()  # entries that matched nothing up to now
         for entry in hosts:
             if not self._hosts.add_entry(entry):
@@ -315,13 +316,27 @@ class DropList:
             if target is None:
                 raise BadInput(f"{entry!r} in the list of URLs is no http(s) URL; give each in full, with its scheme.")
             (self._beginnings if entry.endswith("*") else self._urls)[_address(target)] = entry
+            self._of_urls.add(target.host)
             self.idle.add(entry)
+
+    def __bool__(self) -> bool:
+        return bool(self._hosts or self._of_urls)
+
+    def holds_host(self, host: str) -> bool:
+        """Whether all of the host record's name *host* is listed."""
+        return self._hosts.holds(host)
+
+    def concerns(self, host: str) -> bool:
+        """Whether the host record's name *host* or a URL of it is listed."""
+        return host in self._of_urls or self._hosts.holds(host)
 
     def rule_for(self, attributes: Mapping[str, str]) -> str | None:
         """The entry that drops the document; None if it may stay."""
         target = canonicalize(attributes.get("url", ""))
-        if target is None:
-            return None
+        return None if target is None else self.rule_of(target)
+
+    def rule_of(self, target: CanonicalUrl) -> str | None:
+        """The entry that lists *target*; None if none does."""
         address = _address(target)
         by_beginning = (entry for beginning, entry in self._beginnings.items() if address.startswith(beginning))
         rule = self._urls.get(address) or self._hosts.entry_for(target.host) or next(by_beginning, None)

@@ -111,6 +111,10 @@ class Reason(Enum):
     INTERNAL_ERROR = ("internal-error", "an error of Spiderling's own; its traceback is in crawl.log")
     NO_PAGE = ("no-page", "handled by a callback that yielded no page, or by pipelines that made no document of it")
     KEPT = ("kept", "its text is in the corpus")
+    TAKEN_DOWN = (
+        "taken-down",
+        "scrapy takedown took it, or its host, out of the crawl, and nothing of it is asked for",
+    )
 
     @classmethod
     def of(cls, key: str) -> Reason:

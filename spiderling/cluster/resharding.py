@@ -40,6 +40,7 @@ from spiderling.frontier.storage.protocol import BAND_BITS, Changes, RobotsRecor
 from spiderling.frontier.storage.queues import line_at
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import UrlLogBatch
+from spiderling.jobdir.card import TAKEDOWNS
 from spiderling.jobdir.directory import LOCK, Jobdir, acquire
 from spiderling.jobdir.inspection import Inspection, parts_in
 from spiderling.jobdir.state_reader import queues, read_note, telling_damage
@@ -51,7 +52,15 @@ _WITHOUT_YIELD: dict[str, Any] = dict.fromkeys(_MOVED_COLUMNS, 0)
 _WITHOUT_QUEUE: dict[str, Any] = {"positions": "", "first": b"", "transit": None}
 _HASH_MASK = (1 << HASH_BITS) - 1
 _MAX_KEYS = 500_000  # keys of URLs, beyond which a transaction takes in no further host; chosen: some 100 MB of memory
-_NOTED = {"options", "created", "version", "purposes", "models", "seeds"}  # what a new shard notes as the first does
+_NOTED = {
+    "options",
+    "created",
+    "version",
+    "purposes",
+    "models",
+    "seeds",
+    TAKEDOWNS,
+}  # what a new shard notes as the first does
 _FILES = ("corpus", "links", "warc", "crawl.log", "spider.state", "state")
 """What a crawl of one process has that its first shard gets; the state is the last."""
 

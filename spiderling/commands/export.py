@@ -21,7 +21,7 @@ from spiderling.cli.command import SpiderlingCommand, option
 
 if TYPE_CHECKING:
     from spiderling.export.export import ExportPlan, Summary
-    from spiderling.export.sources import Selection
+    from spiderling.export.sources import Corpus, Selection
 
 _MAX_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
 
@@ -101,7 +101,7 @@ class Command(SpiderlingCommand):
         selection = Selection(opts.where)
         try:
             corpus = corpus_of(args, opts.salvage)
-            plan = _plan(opts, selection)
+            plan = _plan(opts, selection, corpus)
             documents = corpus.stored(salvage.documents) if salvage else corpus.stored()
             notes = {"left_out": salvage.losses} if salvage else {}
             summary = export(corpus, with_progress(documents, "documents", corpus.documents), plan, notes)
@@ -125,13 +125,16 @@ class Command(SpiderlingCommand):
         yield f"{', '.join(map(str, written))}: a person has to fill in the fields that are marked."
 
 
-def _plan(opts: argparse.Namespace, selection: Selection) -> ExportPlan:
+def _plan(opts: argparse.Namespace, selection: Selection, corpus: Corpus) -> ExportPlan:
     from spiderling.export.export import ExportPlan
     from spiderling.export.formats import format_of
     from spiderling.export.personal_data import PersonalData
 
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
+    for name, lists in (("hosts", hosts), ("urls", urls)):  # other sources may hold what a crawl took down
+        if entries := [entry for said in corpus.taken_down for entry in said[name]]:
+            lists[f"taken down: {name}"] = entries
     out = Path(opts.out)
     is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
     return ExportPlan(

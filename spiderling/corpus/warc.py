@@ -175,6 +175,20 @@ def _gzip(record: bytes) -> bytes:
     return packer.compress(record) + packer.flush()
 
 
+def pack_record(record: bytes, name: str) -> bytes:
+    """*record* as a frame of the WARC file *name*."""
+    return _gzip(record) if name.endswith(".gz") else frame_packer(_ZSTD_LEVEL)(record)
+
+
+def as_response(revisit: bytes, body: bytes) -> bytes:
+    """The record *revisit* with the payload *body*, to which it only referred."""
+    head, _, block = revisit.partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    for name in ("WARC-Profile", "WARC-Truncated", "WARC-Refers-To-Target-URI", "WARC-Refers-To-Date"):
+        fields.pop(name, None)
+    return _record(fields | {"WARC-Type": "response"}, fields["Content-Type"], block[:-4] + body)
+
+
 class WarcRecord(NamedTuple):
     """One WARC record."""
 
@@ -192,14 +206,21 @@ def records(path: Path, length: int) -> Iterator[WarcRecord]:
     Raises StorageError at a record that breaks off, or does not have its stated length or digest.
     """
     for frame in frames(path, length):
-        head, _, rest = frame.data.partition(b"\r\n\r\n")
-        version, *lines = head.decode("utf-8", "replace").split("\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        block = rest[:-4]
-        said = version, headers.get("content-length"), headers.get("warc-block-digest"), rest[-4:]
-        if said != ("WARC/1.1", str(len(block)), sha1_digest(block), b"\r\n\r\n"):
+        record = record_of(frame.data)
+        said = record.headers.get("content-length"), record.headers.get("warc-block-digest")
+        is_framed = frame.data.startswith(b"WARC/1.1\r\n") and frame.data.endswith(b"\r\n\r\n")
+        if not is_framed or said != (str(len(record.block)), sha1_digest(record.block)):
             raise StorageError(f"{path} holds at byte {frame.offset} no record that is whole.")
-        yield WarcRecord(headers, block)
+        yield record
+
+
+def record_of(data: bytes) -> WarcRecord:
+    """The record in a frame, as far as it is one."""
+    head, _, rest = data.partition(b"\r\n\r\n")
+    lines = head.decode("utf-8", "replace").split("\r\n")[1:]
+    return WarcRecord(
+        {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}, rest[:-4]
+    )
 
 
 def sha1_digest(data: bytes) -> str:

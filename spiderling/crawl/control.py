@@ -47,10 +47,9 @@ def _pause(crawl: Crawl, is_wanted: bool) -> None:
 
 
 def _apply_blocks(crawl: Crawl, wanted: ControlFile) -> None:
-    listed = crawl.blocked.holds
     named = hosts_of(wanted.block)
     networks = networks_of(wanted.block_networks)
-    for host in crawl.frontier.host_closing.block_where(lambda name: listed(name) or named.holds(name)):
+    for host in crawl.frontier.host_closing.block_where(lambda name: crawl.is_blocked(name) or named.holds(name)):
         crawl.note_event(f"blocked {host.name}")
     crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
@@ -64,6 +63,8 @@ def _reopen(crawl: Crawl, name: str) -> None:
         logger.warning("control.yaml: reopen: this crawl knows no host %s", shown(name))
     elif not host.is_closed:
         logger.warning("control.yaml: reopen: %s is not retired or blocked", shown(name))
+    elif crawl.taken_down.holds_host(host.name):
+        logger.warning("control.yaml: reopen: %s was taken down, and stays so", shown(name))
     else:
         number = crawl.frontier.host_closing.reopen_host(host, crawl.now())
         crawl.note_event(f"reopened {host.name} with {number} URLs")

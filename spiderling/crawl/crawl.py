@@ -39,6 +39,7 @@ from spiderling.jobdir.coverage import read_lists
 from spiderling.jobdir.directory import Jobdir, undo
 from spiderling.jobdir.snapshots import Snapshots
 from spiderling.jobdir.state_reader import read_note
+from spiderling.jobdir.takedown import taken_down
 from spiderling.languages.registry import spell_out
 from spiderling.text.steps import choose
 from spiderling.workers.converter import usable
@@ -100,8 +101,7 @@ class Crawl:
         judged = AddressPolicy(options.allow_networks) if is_offline else self.addresses
         self._only = read_host_list(options.only_hosts, f"{PREFIX}ONLY_HOSTS (-a hosts=)")
         """The only hosts whose pages are wanted; empty: all."""
-        self.blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
-        """Hosts that the user never wants to be asked; control.yaml may name more."""
+        self._blocked = read_host_list(options.block, f"{PREFIX}BLOCK")
         self.text_steps = choose(self.options.compiled).words
         """Which steps the text workers run, compiled ones or Python's, and why."""
         with ExitStack() as opened:
@@ -151,10 +151,12 @@ class Crawl:
         self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=self._others)
         if self._only:
             self.frontier.crawl_only(self._only.holds)
-        self.frontier.host_closing.block_where(self.blocked.holds)
+        self.taken_down = taken_down(state.meta)
+        self.frontier.leave_out(self.taken_down)
+        self.frontier.host_closing.block_where(self.is_blocked)
         if not self.jobdir.is_new:  # in a new directory nobody was asked before, so no interval has to pass first
             self.frontier.restore(state, self.now())
-        self.frontier.host_closing.block_where(self.blocked.holds)
+        self.frontier.host_closing.block_where(self.is_blocked)
         if self.frontier.recrawl.is_on:
             self.frontier.recrawl.begin(self.now())
         self.requests_before = self.frontier.ledger.totals["requests"]
@@ -193,6 +195,10 @@ class Crawl:
     def is_finished(self) -> bool:
         """Whether nothing is left to do, here and in other shards."""
         return self.frontier.is_finished and not self.others_work and not self.frontier.recrawl.goes_on(self.now())
+
+    def is_blocked(self, name: str) -> bool:
+        """Whether the user never wants the host *name* to be asked, or took it down; control.yaml may name more."""
+        return self._blocked.holds(name) or self.taken_down.holds_host(name)
 
     def totals(self) -> Mapping[str, int]:
         """The totals that the budgets bound: those of all shards."""

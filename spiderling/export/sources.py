@@ -21,7 +21,7 @@ from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values
 from spiderling.export.records import documents_of
-from spiderling.jobdir.card import Manifest, provenance
+from spiderling.jobdir.card import TAKEDOWNS, Manifest, provenance
 from spiderling.jobdir.consent import ConsentLedger
 from spiderling.jobdir.inspection import AnyCrawl, Segment, parts_in, reading
 from spiderling.jobdir.state_reader import read_note
@@ -46,6 +46,8 @@ class Corpus(NamedTuple):
     """Directory of segments -> name of a host -> its last distance, as the state has it."""
     ledgers: Mapping[Path, ConsentLedger] = MappingProxyType({})
     """Directory of segments -> what the sites of its crawl said."""
+    taken_down: Sequence[Manifest] = ()
+    """All take-downs of the crawls (jobdir/card.py): other sources may hold what was taken down there."""
 
     @property
     def documents(self) -> int:
@@ -77,6 +79,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     troubles: list[str] = []
     distances: dict[Path, Mapping[str, int]] = {}
     ledgers: dict[Path, ConsentLedger] = {}
+    taken_down: list[Manifest] = []
     for path in map(Path, names):
         if path.is_file():
             sources.append(Source(path))
@@ -96,6 +99,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                         troubles += [f"{path}: {crawl.note}."] if crawl.note else []
                     purposes |= set(read_note(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
+                    taken_down += read_note(crawl.meta, TAKEDOWNS, list[Manifest]())
                     distances |= {part.directory / "corpus": part.distances() for part in crawl.parts}
                     ledgers |= dict.fromkeys(distances.keys() - ledgers.keys(), ConsentLedger(crawl.databases))
             except SpiderlingError as error:
@@ -106,7 +110,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
             if is_salvage and troubles and not found:
                 raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
             sources += found
-    return Corpus(sources, sorted(purposes), crawls, troubles, distances, ledgers)
+    return Corpus(sources, sorted(purposes), crawls, troubles, distances, ledgers, taken_down)
 
 
 def _at_distance(document: StoredDocument, distance: int | None) -> StoredDocument:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spiderling.base import media_types
+from spiderling.base.addresses import DropList
 from spiderling.base.link_batch import KINDS, REPETITIVE, form_of
 from spiderling.base.option_values import parse_ports, parse_tlds
 from spiderling.base.options import Options
@@ -44,6 +45,7 @@ class Admission:
         self._max_distance = options.max_distance
         self._follow = options.follow
         self.is_blocked: Callable[[str], bool] = lambda name: False  # whether the user blocked a host of this name
+        self.taken_down = DropList()  # hosts and URLs that may never be asked again
         self.is_wanted: Callable[[str], bool] = lambda name: True  # whether URLs of a host of this name may be accepted
 
     def accept(self, mention: Mention) -> int | Reason:
@@ -75,7 +77,9 @@ class Admission:
         return url_states.wait(host_id, rank, line, payload is not None) or host_id
 
     def left_out(self, url: QueuedUrl) -> Reason | None:
-        """Why a URL that waited ends unfetched, by what was learnt since it was found; None if it does not."""
+        """Why a URL that waited ends unfetched, by what was said or learnt since it was found; None if it does not."""
+        if self.taken_down and self.taken_down.rule_of(url.target) is not None:
+            return Reason.TAKEN_DOWN
         if url.rank == SEED_RANK or url.payload:
             return None
         return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from spiderling.base.addresses import DropList
 from spiderling.base.link_batch import Link, LinkBatch, batch_of
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
@@ -462,6 +463,10 @@ class Frontier:
     def crawl_only(self, is_wanted: Callable[[str], bool]) -> None:
         """From now on only URLs of hosts whose name satisfies *is_wanted* are accepted."""
         self._admission.is_wanted = is_wanted
+
+    def leave_out(self, taken_down: DropList) -> None:
+        """From now on no URL that *taken_down* lists is fetched."""
+        self._admission.taken_down = taken_down
 
     def may_connect(self, address: str) -> bool:
         """Whether neither the options nor the user forbid *address*."""

@@ -326,6 +326,7 @@ class ArchivePages(Part):
         end = CLOSED_STATES.get(host.state)
         if end is None and self._robots.forbids(target.origin, target.url):
             end = Reason.ROBOTS_FORBIDDEN
+        end = end or self._admission.left_out(entry)
         if end is None:
             return Fetch(key, entry.url, "", host)
         self.enter(key)

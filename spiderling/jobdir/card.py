@@ -172,6 +172,7 @@ def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
         + f" ({manifest_name})",
         "Duplicates": f"mode {dedup['mode']}" + (f", and not in {dedup['seen']}" if dedup["seen"] else ""),
         "Models": ", ".join(f"{code} (sha256 {digest[:16]})" for code, digest in crawl["models"].items()),
+        "Taken down": ", ".join(f"{said['taken']['documents']:,} documents" for said in crawl["taken_down"]),
         "Archives": f"{len(crawl['archives']):,} ({manifest_name})" if crawl["archives"] else "",
         "Seeds": "; ".join(seeds),
     }
@@ -211,6 +212,9 @@ def cell(value: object) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[").replace("`", "\\`")
 
 
+TAKEDOWNS = "takedowns"
+"""Key in the table ``meta`` of a list of all take-downs, alike in all shards: ``time``, the lists ``hosts`` and
+``urls``, ``taken`` (what was taken out -> how much), and the SHA-256 of the documents among that."""
 MANIFEST = "manifest.json"
 README = "README.md"
 _BESIDE = {MANIFEST: "json", SUMS: "sha256"}  # names of a card's files -> their endings beside an export of one file
@@ -345,6 +349,7 @@ def provenance(crawl: AnyCrawl) -> Manifest:
     changed = {name: value for name, value in asdict(options).items() if value != defaults[name]}
     apart = {*_NAMING_FILES, *_OF_THE_MACHINE}
     seeds = read_note(crawl.meta, "seeds", list[Manifest]())
+    takedowns = read_note(crawl.meta, TAKEDOWNS, list[Manifest]())
     return {
         "languages": options.lang,
         "contact": options.contact,
@@ -362,6 +367,7 @@ def provenance(crawl: AnyCrawl) -> Manifest:
         "dedup": {"mode": options.dedup, "seen": last_names(options.seen)},
         "models": read_note(crawl.meta, "models", dict[str, str]()),
         "seeds": [said | {"from": last_names(said["from"])} for said in seeds],
+        "taken_down": [{name: said[name] for name in ("time", "taken", "sha256")} for said in takedowns],
         "archives": [last_names(key.removeprefix(META_KEY)) for key in crawl.meta if key.startswith(META_KEY)],
         "settings": {name: value for name, value in changed.items() if name not in apart},
         "files": {name: last_names(changed[name]) for name in _NAMING_FILES if name in changed},

@@ -26,9 +26,9 @@ from spiderling.base.urls import canonicalize
 from spiderling.frontier.hosts import CLOSED_STATES
 
 _MAX_BYTES = 1_000_000  # bytes of the largest file that is read; chosen
-MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT}
-"""Reasons whose ends may be undone: not that of kept pages, and not those of closed hosts, whose URLs come back with
-``reopen``."""
+MAY_BE_ASKED = frozenset(Reason) - MENTIONS - frozenset(CLOSED_STATES.values()) - {Reason.KEPT, Reason.TAKEN_DOWN}
+"""Reasons whose ends may be undone: not those of kept pages and take-downs, and not those of closed hosts, whose URLs
+come back with ``reopen``."""
 TEMPLATE = """\
 # Read again whenever it changes while the crawl runs; remove the leading "#" of what you need.
 # pause: true                                    # send no request until this is false again

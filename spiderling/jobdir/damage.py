@@ -56,6 +56,7 @@ from spiderling.jobdir.state_reader import queues_by_host, read_note, telling_da
 from spiderling.languages.registry import spell_out
 
 _MAX_NAMED = 5
+MADE_ANEW = "the state was made anew from what the crawl had written"  # the event that a new state notes
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
 _JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0, "traps": "off"}
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
@@ -393,7 +394,7 @@ class _Rebuilding:
         history = self.frontier.history(self.now)
         changes = self.frontier.drain(self.now)
         meta = changes.meta | meta | {"created": json.dumps(self.now)}
-        events = [*changes.events, (self.now, "the state was made anew from what the crawl had written")]
+        events = [*changes.events, (self.now, MADE_ANEW)]
         self._commit(replace(changes, meta=meta, events=events, history=history))
         balance = self.frontier.ledger.balance
         return (

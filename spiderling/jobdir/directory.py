@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
 from spiderling.base.files import sync_directory
@@ -41,8 +41,10 @@ from spiderling.frontier.storage.state_file import (
 )
 from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION, whole_rows
 from spiderling.jobdir.inspection import parts_in
-from spiderling.jobdir.state_reader import connected, telling_damage
+from spiderling.jobdir.state_reader import connected, read_note, telling_damage
 
+TAKEDOWN = "takedown"
+"""Key in the table ``meta`` of what a take-down that is under way takes down, and of its files; {}: none is."""
 ASIDE = "aside"  # directory beside the segments of a kind, for what was set aside
 KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
 """Directory of each kind of segments -> how their names end."""
@@ -329,6 +331,7 @@ class Jobdir:
         earlier version.  Raises JobdirError if they must not be made to agree, StorageError if the state cannot be
         upgraded or text was lost; so does what is returned.
         """
+        _refuse_half_done(self.path, self.database)
         make_agree = judge_surplus(self.path, self.database, prefix, moves)
         if version_of(self.database) in (None, SCHEMA_VERSION):
             return make_agree
@@ -380,6 +383,16 @@ class Jobdir:
                 f"{self.path} holds files of something else and no crawl. Give an empty or new directory "
                 "with -s JOBDIR=..."
             )
+
+
+def _refuse_half_done(directory: Path, database: Path) -> None:
+    """Raise JobdirError if a take-down in *directory* has not ended."""
+    if version_of(database) is None:
+        return
+    with closing(connected(database, is_locked=True)) as state, telling_damage(database):
+        notes = dict(state.execute("SELECT key, value FROM meta WHERE key = ?", (TAKEDOWN,)))
+    if read_note(notes, TAKEDOWN, dict[str, Any]()):
+        raise JobdirError(f"a take-down in {directory} was interrupted: end it with scrapy takedown {directory} --yes")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ since it cannot know how many it has sent since (cluster/exchange.py).
 from __future__ import annotations
 
 import logging
+import math
 import os
 import resource
 import shutil
@@ -31,7 +32,7 @@ from spiderling.frontier.storage.protocol import EPOCH_BITS, Changes, PeerRow, S
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import ENDINGS, log_of, put_in_place, usable_version
 from spiderling.jobdir.damage import problems
-from spiderling.jobdir.directory import LOCK, acquire, recorded_segments
+from spiderling.jobdir.directory import KINDS, LOCK, acquire, recorded_segments
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.state_reader import connected, telling_damage
 
@@ -72,7 +73,7 @@ class Snapshots:
         self._epoch = int(meta.get(TAKEOVERS, 0))
         self._created = meta.get("created")  # when the crawl, or shard, was begun; tells it from all others
         self._lengths: dict[tuple[str, str], int] = {}  # (kind, name) -> bytes of a segment in the snapshot
-        self._since = bytes_written()  # what the process had written when the last snapshot was whole
+        self._since: float = bytes_written()  # what the process had written when the last snapshot was whole
         self.last: int | None = None  # bytes that the last state took
         self._refusal: _Refused | None = None
         self._has_warned = False
@@ -80,6 +81,9 @@ class Snapshots:
         self.thread: threading.Thread | None = None
         with self._warning():
             self._look()
+            named = recorded_segments(source / _DATABASE) or []
+            if self._lengths.keys() - _lengths_of(named):  # a take-down took segments away
+                self._since = -math.inf
         if self._refusal is not None:
             raise self._refusal
 
@@ -173,6 +177,9 @@ class Snapshots:
         if spare.exists():
             spare.replace(new)
         self._lengths = _lengths_of(rows)
+        for path in (path for kind in KINDS for path in (self._target / kind).glob("*")):
+            if (path.parent.name, path.name) not in self._lengths:  # what it holds was taken down
+                path.unlink()
         self.received = received
         self._since = bytes_written()
         logger.info("The snapshot in %s is up to date: %d bytes", self._target, taken)

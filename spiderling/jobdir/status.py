@@ -186,7 +186,7 @@ def _urls(counts: Mapping[str, int], in_transit: int) -> Urls:
 
 def rates(totals: Mapping[str, int], before: Mapping[str, int]) -> Rates:
     """The rates between two moments, given the totals at each."""
-    grown = Counter({name: number - before.get(name, 0) for name, number in totals.items()})
+    grown = Counter({name: max(0, number - before.get(name, 0)) for name, number in totals.items()})  # not taken down
     seconds = grown["time_s"]
     return Rates(
         seconds,

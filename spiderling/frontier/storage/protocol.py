@@ -15,10 +15,10 @@ minutes after a day, one in two hours after thirty days.  A year takes under 10,
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from spiderling.base.errors import DamageError
 from spiderling.frontier.hosts import RANKS
@@ -219,6 +219,8 @@ class Changes:
     peers: list[PeerRow] = field(default_factory=list)
     blobs: dict[str, dict[int, bytes]] = field(default_factory=dict)
     """Table (tables.BLOBS) -> id -> content, which replaces that of before."""
+    rewritten: Mapping[str, Iterable[Sequence[Any]]] = field(default_factory=dict)
+    """Table -> rows, which take the place of all that it has; of a numbered table without their numbers."""
 
 
 @dataclass(slots=True)

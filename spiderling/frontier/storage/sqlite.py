@@ -341,6 +341,11 @@ class StateWriter:
     def _write(self, changes: Changes) -> None:
         self._write_hosts(changes)
         self._write_queues(changes)
+        for name, rows in changes.rewritten.items():
+            write = self._replace_row if TABLES[name].keys else self._append_row
+            self._clear_table(name)
+            for row in rows:
+                write(name, row)
         self._write_replaced(changes)
         self._write_appended(changes)
 
@@ -449,7 +454,7 @@ class StateWriter:
             self._sum(name, -len(gone), -sum(row[0] for row in gone))
 
     def _clear_table(self, name: str) -> None:
-        """Delete all rows of a table that is appended to."""
+        """Delete all rows of a table."""
         self.connection.execute(f"DELETE FROM {name}")
         self._note(name, 0, 0)
 

@@ -1,0 +1,329 @@
+"""What is taken down leaves a crawl for good: corpus, links, archive, queue and memory; and the crawl goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import Crawl, damage_in, document, page, scrapy, serving
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+
+from spiderling.base.addresses import DropList
+from spiderling.base.errors import BadInput, JobdirError
+from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.base.urls import url_key
+from spiderling.cluster.resharding import reshard
+from spiderling.corpus.links import read_links
+from spiderling.corpus.warc import records
+from spiderling.frontier import Fetch, Frontier
+from spiderling.frontier.recrawl.pages import RecrawlPage, Standing, Validators
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir import takedown
+from spiderling.jobdir.as_text import no_longer_there
+from spiderling.jobdir.card import TAKEDOWNS
+from spiderling.jobdir.directory import LOCK, acquire
+from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.snapshots import Snapshots
+from spiderling.jobdir.takedown import COUNTED, survey, take_down
+from webs.web import html
+
+EACH = 24
+HOSTS = ("stays.test", "goes.test", "below.goes.test")
+COPY = "http://copies.test/same"  # the same bytes as a page of goes.test
+SITES = {
+    **{
+        host: {f"/{n}": page(f"{host}{n}", f"/{n + 1}", f"http://{HOSTS[n % 3]}/{n}") for n in range(EACH)}
+        for host in HOSTS
+    },
+    "copies.test": {"/": page("copies", "/same"), "/same": html(document("goes.test0", "/1", "http://stays.test/0"))},
+    "later.test": {"/": page("goes.test3", "/4", "http://stays.test/3")},
+}
+SEEDS = " ".join([*(f"http://{host}/0" for host in HOSTS), "http://copies.test/"])
+HOSTS_TO_GO = [".goes.test"]
+URLS_TO_GO = ["http://stays.test/1", "http://stays.test/2*"]
+
+
+def is_gone(url: str) -> bool:
+    return "goes.test" in url or url.startswith("http://stays.test/2") or url == "http://stays.test/1"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(SITES) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def paused(tmp_path_factory, server) -> Path:
+    """A crawl that has more to do, in several segments; near-duplicates are known."""
+    crawl = Crawl(tmp_path_factory.mktemp("paused") / "job", server, MAX_DOCUMENTS=34, **KEPT)
+    ended = crawl.run(SEEDS, CONSTANTS={"crawl.crawl.SEGMENT_BYTES": 8000})
+    assert ended.code == 0 and not damage_in(crawl.directory), ended.output
+    return crawl.directory
+
+
+KEPT = {"LINKS": "on", "WARC": "on"}
+
+
+@pytest.fixture
+def directory(tmp_path, paused) -> Path:
+    return shutil.copytree(paused, tmp_path / "job")
+
+
+def of(directory: Path) -> Crawl:
+    crawl = Crawl.__new__(Crawl)
+    crawl.directory = directory
+    return crawl
+
+
+def parts(directory: Path) -> list[Path]:
+    return sorted(directory.glob("shard-*")) or [directory]
+
+
+def addresses(directory: Path) -> dict[str, Counter[str]]:
+    """Kind of output -> the URLs of its entries."""
+    found = {"corpus": Counter(), "links": Counter(), "warc": Counter()}
+    for part in parts(directory):
+        found["corpus"].update(one.url for one in of(part).documents())
+        with closing(Inspection(part)) as crawl:
+            for path, length, _ in crawl.segments("links"):
+                found["links"].update(line.url for line in read_links(path, length))
+            for path, length, _ in crawl.segments("warc"):
+                found["warc"].update(record.headers.get("warc-target-uri", "") for record in records(path, length))
+    return found
+
+
+def left_of(found: dict[str, Counter[str]]) -> dict[str, Counter[str]]:
+    """What is left of *found* when all is taken down; the warcinfo of each file stays."""
+    return {kind: Counter({url: n for url, n in urls.items() if not is_gone(url)}) for kind, urls in found.items()}
+
+
+def test_it_leaves_and_the_crawl_goes_on_without_it(directory, server, tmp_path):
+    before = addresses(directory)
+    before_urls = of(directory).state().urls
+    said = scrapy("takedown", str(directory), "--host", *HOSTS_TO_GO, "--url", URLS_TO_GO[0], "--url", URLS_TO_GO[1])
+    assert said.code == 0 and "Nothing was changed" in said.out and addresses(directory) == before
+    numbers = survey(directory, HOSTS_TO_GO, URLS_TO_GO)
+    gone = {kind: sum(urls.values()) - sum(left_of(before)[kind].values()) for kind, urls in before.items()}
+    assert gone["corpus"] > 10 and numbers["hosts"] == 2 and numbers["waiting_urls"]
+    assert [numbers[name] for name in ("documents", "link_rows", "warc_records")] == [*gone.values()]
+    (tmp_path / "list").write_text("# asked on Monday\n.goes.test\n" + "\n".join(URLS_TO_GO))
+    done = scrapy("takedown", str(directory), "--list", str(tmp_path / "list"), "--yes")
+    assert done.code == 0 and f"{gone['corpus']} documents" in done.out, done
+    assert done.out.removeprefix("Taken down") == said.out.splitlines(True)[0].removeprefix("It would go")
+
+    assert addresses(directory) == left_of(before) and not damage_in(directory)
+    state = of(directory).state()
+    state.check()
+    waited = sum(is_gone(url) for url, _ in before_urls) - sum(is_gone(url) for url, _ in state.urls)
+    assert state.ends["taken-down"] == numbers["urls"] + waited
+    assert state.hosts["goes.test"]["state"] == "blocked" and not any("goes.test" in url for url, _ in state.urls)
+    (record,) = json.loads(state.meta[TAKEDOWNS])
+    assert record["taken"] == {name: numbers[name] for name in COUNTED} and len(record["sha256"]) == 64
+    overview = scrapy("inspect", str(directory)).out
+    assert f"taken down: .goes.test, {', '.join(URLS_TO_GO)}: 2 hosts" in overview and record["sha256"] in overview
+    url = scrapy("inspect", str(directory), "url", "http://goes.test/0").out
+    assert "verdict     taken-down" in url and "Toto je" not in url
+    manifest = json.loads((directory / "corpus/manifest.json").read_text())
+    assert (
+        manifest["contents"]["documents"]
+        == sum(left_of(before)["corpus"].values())
+        == sum(file["documents"] for file in manifest["files"])
+    )
+    assert "Taken down" in (directory / "corpus/README.md").read_text()
+
+    (directory / "control.yaml").write_text('reopen: ["goes.test"]\n')
+    asked = len(server.log_entries)
+    crawl = Crawl(directory, server, **KEPT)
+    ended = crawl.run(f"{SEEDS} http://stays.test/1 http://stays.test/22 http://later.test/")
+    assert ended.code == 0 and "was taken down, and stays so" in ended.output, ended.output
+    assert not any(is_gone(f"http://{entry.host}{entry.path}") for entry in server.log_entries[asked:])
+    found = addresses(directory)
+    assert found == left_of(found) and not damage_in(directory)
+    kept = {f"http://stays.test/{n}" for n in range(EACH)} | {"http://copies.test/", "http://later.test/"}
+    assert found["corpus"].keys() == {url for url in kept if not is_gone(url)}, "others may bring the same text"
+
+
+def test_others_records_of_the_same_bytes_get_them(directory):
+    """An archive has the bytes once; a record that only refers to them becomes a response of its own."""
+    assert types_of(directory, COPY) == {"revisit"}
+    take_down(directory, HOSTS_TO_GO, [], 1.0)
+    assert types_of(directory, COPY) == {"response"}
+    bodies = []
+    for path in directory.glob("warc/*.warc.gz"):
+        assert all(record.verify_block_digest() for record in ArchiveIterator(path.open("rb"), parse_http=False))
+        for record in ArchiveIterator(path.open("rb")):
+            if record.headers.get("WARC-Target-URI") == COPY and record.record_type == WarcRecordType.response:
+                bodies.append(record.reader.read())
+    assert bodies == [document("goes.test0", "/1", "http://stays.test/0").encode()]
+
+
+def types_of(directory: Path, url: str) -> set[str]:
+    with closing(Inspection(directory)) as crawl:
+        found = [one for path, length, _ in crawl.segments("warc") for one in records(path, length) if one.is_capture]
+    return {one.headers["warc-type"] for one in found if one.headers["warc-target-uri"] == url}
+
+
+# -- it is done once, wherever it is interrupted
+
+STEPS = (
+    (SqliteStore, "commit"),
+    (takedown, "sync_directory"),
+    (Path, "unlink"),
+    (shutil, "rmtree"),
+    (takedown, "write_card"),
+)
+
+
+def killed(directory: Path, number: int) -> bool:
+    """Take down in a process of its own that is killed at the step of this *number*; False if it has fewer."""
+    child = os.fork()
+    if not child:
+        left = [number]
+        for place, name in STEPS:
+            setattr(place, name, _counting(getattr(place, name), left))
+        try:
+            take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def _counting(step, left: list[int]):
+    def wrapped(*arguments, **keywords):
+        left[0] -= 1
+        if not left[0]:
+            os._exit(9)
+        return step(*arguments, **keywords)
+
+    return wrapped
+
+
+def whole(directory: Path) -> tuple:
+    """All that must be alike, however often a take-down was interrupted."""
+    found = []
+    for part in parts(directory):
+        assert not damage_in(part)
+        state = of(part).state()
+        with closing(Inspection(part)) as crawl:
+            named = {segment.path.name for kind in ("corpus", "links", "warc") for segment in crawl.segments(kind)}
+        there = {path.name for kind in ("corpus", "links", "warc") for path in part.glob(f"{kind}/*-*")}
+        assert there == named, "nothing is left, and nothing lost"
+        found.append((state.counts, state.counters(), state.urls, state.meta, state.events))
+    return addresses(directory), *found
+
+
+@pytest.mark.parametrize("shards", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_kill_at_any_step_costs_nothing_and_leaves_nothing(tmp_path, paused, shards):
+    divided = tmp_path / "divided"
+    shutil.copytree(paused, divided)
+    if shards > 1:
+        list(reshard(divided, shards, 1.0))
+    before = addresses(divided)
+    wanted = None
+    for number in range(200):
+        directory = shutil.copytree(divided, tmp_path / str(number))
+        is_killed = number > 0 and killed(directory, number)
+        is_ended = number > 0 and (not is_killed or (number % 3 == 0 and not killed(directory, 1 + number // 2)))
+        if not is_ended:
+            take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+        found = whole(directory)
+        wanted = wanted or found
+        assert found == wanted, number
+        shutil.rmtree(directory)
+        if number and not is_killed:
+            break
+    assert number > 10 and wanted[0] == left_of(before)
+
+
+def test_no_crawl_and_no_other_take_down_begins_before_it_has_ended(directory, server):
+    assert killed(directory, 4)
+    refused = Crawl(directory, server, **KEPT).run(SEEDS)
+    assert refused.code == 1 and f"end it with scrapy takedown {directory} --yes" in refused.output
+    with pytest.raises(BadInput, match=r"a take-down of \.goes\.test, .* was interrupted: end it with"):
+        take_down(directory, ["other.test"], [], 1.0)
+    take_down(directory, [], [], 1.0)
+    whole(directory)
+
+
+# -- what may go on beside it, or after it
+
+
+def test_it_is_refused_beside_a_crawl(directory):
+    with closing(acquire(directory / LOCK, directory)):
+        refused = scrapy("takedown", str(directory), "--host", "goes.test", "--yes")
+        assert refused.code == 1 and "is in use by process" in refused.log
+        assert scrapy("takedown", str(directory), "--host", "goes.test").code == 0, "a dry run changes nothing"
+    with pytest.raises(BadInput, match="nothing is named"):
+        take_down(directory, [], [], 1.0)
+    with pytest.raises(BadInput, match="is no host name"):
+        take_down(directory, ["no name"], [], 1.0)
+    (directory / LOCK).unlink()
+    with pytest.raises(BadInput, match="is a snapshot"):
+        take_down(directory, ["goes.test"], [], 1.0)
+
+
+def test_the_next_snapshot_has_lost_it_too(directory, tmp_path):
+    (tmp_path / "shared").mkdir()
+    failed: list[JobdirError] = []
+    Snapshots(tmp_path / "shared", directory, False, failed.append).write()
+    saved = tmp_path / "shared/job"
+    assert addresses(saved) == addresses(directory)
+    take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+    snapshots = Snapshots(tmp_path / "shared", directory, False, failed.append)
+    snapshots.step()
+    snapshots.thread.join(60)
+    assert addresses(saved) == addresses(directory) == left_of(addresses(saved)) and not failed
+    whole(saved)
+
+
+def test_pages_that_are_revisited_and_a_second_take_down(directory):
+    database = directory / "state/frontier.sqlite"
+    urls = ("http://goes.test/0", "http://stays.test/1", "http://stays.test/0")
+    hosts = of(directory).state().hosts
+    keys = [url_key(hosts[url.split("/")[2]]["id"], url) for url in urls]
+    pages = {key: RecrawlPage(key, url, 0.0, 0.0, Validators(), version=1) for key, url in zip(keys, urls, strict=True)}
+    with closing(SqliteStore(database)) as store:
+        blobs = {"recrawled": {key: page.pack() for key, page in pages.items()}, "paragraph": dict.fromkeys(keys, b"8")}
+        store.commit(Changes(blobs=blobs, meta={"recrawl": '{"began": 1.0}'}))
+    take_down(directory, HOSTS_TO_GO, [], 2.0)
+    take_down(directory, [], URLS_TO_GO, 3.0)
+    with closing(SqliteStore(database, writes=False)) as store:
+        found = {key: RecrawlPage.unpack(key, row) for key, row in store.blobs("recrawled")}
+        assert dict(store.blobs("paragraph")) == {keys[0]: b"", keys[1]: b"", keys[2]: b"8"}
+    assert [found[key].state for key in keys] == [Standing.OPTED_OUT, Standing.OPTED_OUT, Standing.LIVE]
+    with closing(Inspection(directory)) as crawl:
+        assert not list(no_longer_there(crawl)), "they are in no corpus"
+        records = json.loads(crawl.meta[TAKEDOWNS])
+    assert [one["time"] for one in records] == [2.0, 3.0]
+    whole(directory)
+
+
+def test_an_archive_does_not_bring_it_back():
+    frontier = Frontier(Options(lang="cs"), lambda address: True)
+    frontier.leave_out(DropList([], ["http://a.test/x*"]))
+    assert frontier.archive_pages.begin("http://www.a.test/x?1") is Reason.TAKEN_DOWN
+    assert isinstance(frontier.archive_pages.begin("http://a.test/y"), Fetch)
+    assert frontier.ledger.balance.error == 0
+
+
+def test_exports_with_older_files_drop_it_there(directory, tmp_path):
+    old = tmp_path / "old.prevert"
+    assert scrapy("export", str(directory), "-o", str(old)).code == 0
+    take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+    said = scrapy("export", str(directory), str(old), "-o", str(tmp_path / "new.jsonl"))
+    assert said.code == 0, said
+    urls = [json.loads(line)["url"] for line in (tmp_path / "new.jsonl").read_text().splitlines()]
+    assert urls and not any(map(is_gone, urls))
+    dropped = (tmp_path / "new.jsonl.dropped.tsv").read_text()
+    assert "http://goes.test/0\t.goes.test" in dropped
+    manifest = json.loads((tmp_path / "new.jsonl.json").read_text())
+    assert manifest["crawls"][0]["taken_down"][0]["taken"]["documents"] == manifest["dropped"]
+    assert "hosts" not in manifest["crawls"][0]["taken_down"][0], "the card names nobody"

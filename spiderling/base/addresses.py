@@ -19,7 +19,7 @@ import ada_url
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.terminal import entries_of
-from spiderling.base.urls import CanonicalUrl, canonicalize
+from spiderling.base.urls import PREFIXES, CanonicalUrl, canonicalize
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -305,7 +305,7 @@ class DropList:
         self._hosts = HostPatterns()
         self._urls: dict[str, str] = {}
         self._beginnings: dict[str, str] = {}
-        self._of_urls: set[str] = set()  # names of the hosts of all URLs
+        self._paths: dict[str, list[str]] = {}  # name of a host -> paths of its URLs; '*' for those that begin so
         self.idle: set[str] = set()  # entries that matched nothing up to now
         for entry in hosts:
             if not self._hosts.add_entry(entry):
@@ -316,11 +316,11 @@ class DropList:
             if target is None:
                 raise BadInput(f"{entry!r} in the list of URLs is no http(s) URL; give each in full, with its scheme.")
             (self._beginnings if entry.endswith("*") else self._urls)[_address(target)] = entry
-            self._of_urls.add(target.host)
+            self._paths.setdefault(target.host, []).append("*" if entry.endswith("*") else target.path)
             self.idle.add(entry)
 
     def __bool__(self) -> bool:
-        return bool(self._hosts or self._of_urls)
+        return bool(self._hosts or self._paths)
 
     def holds_host(self, host: str) -> bool:
         """Whether all of the host record's name *host* is listed."""
@@ -328,7 +328,14 @@ class DropList:
 
     def concerns(self, host: str) -> bool:
         """Whether the host record's name *host* or a URL of it is listed."""
-        return host in self._of_urls or self._hosts.holds(host)
+        return host in self._paths or self._hosts.holds(host)
+
+    def urls_of(self, host: str) -> list[str] | None:
+        """The URLs of *host* that are listed, in their usual forms; None if they cannot be named one by one."""
+        paths = self._paths.get(host, [])
+        if self._hosts.holds(host) or "*" in paths:
+            return None
+        return [prefix + host + path for prefix in PREFIXES for path in paths]
 
     def rule_for(self, attributes: Mapping[str, str]) -> str | None:
         """The entry that drops the document; None if it may stay."""

@@ -36,7 +36,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import saving, sync_directory, whole_number
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of, with_progress
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize, url_key
 from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.segments import SegmentKind, documents, frames, number_of, unescape
 from spiderling.corpus.warc import as_response, pack_record, record_of
@@ -122,7 +122,11 @@ class Findings:
         self._gone: set[int] = set()  # keys of URLs that had ended and go
         names = crawl.connection.execute("SELECT id, name FROM host")
         self.hosts = {host: name for host, name in names if drop.concerns(name)}
-        self._ids = np.array([*self.hosts], np.int64)
+        urls = {host: drop.urls_of(name) for host, name in self.hosts.items()}
+        self._whole = {host for host, found in urls.items() if found is None}  # hosts of which any URL may go
+        self._named = {url_key(host, url) for host, found in urls.items() for url in found or ()}
+        self._is_concerned = np.zeros(MAX_HOST_ID + 1, np.bool_)  # by id of a host
+        self._is_concerned[[*self.hosts]] = True
         for kind in KINDS:
             find = self._in_record if kind == "warc" else partial(self._in_entries, kind)
             for path, length, _ in crawl.segments(kind):
@@ -130,7 +134,7 @@ class Findings:
                     if (gone := find(path.name, frame.data)) is not None:
                         self.cuts.setdefault(path.name, []).append(Cut(frame.offset, frame.offset + frame.length, gone))
         self._last_ends = self._find_ends()
-        for _ in self.ended_rows({}, self._count_end):
+        for _ in self.ended_rows({}, self._count_end, pack=lambda ends: b""):
             pass
         if crawl.options.trail == "off":
             self.lost.update({f"end/{Reason.KEPT.value}": self.numbers["documents"]})
@@ -201,7 +205,7 @@ class Findings:
         """Key of each URL of these hosts that has ended, and does not wait again -> the last batch that says so."""
         last = {}
         for batch, keys in self.crawl.connection.execute("SELECT batch, keys FROM ended ORDER BY batch"):
-            last.update(dict.fromkeys(self._of_hosts(keys), batch))
+            last.update(dict.fromkeys(self._may_go(keys), batch))
         chosen = "WHERE id IN (SELECT value FROM json_each(?))"
         for host, name, _, lines in queues(self.crawl.connection, chosen, json.dumps([*self.hosts])):
             record = Host(host, name, HostStates())
@@ -210,11 +214,11 @@ class Findings:
                 self.numbers["waiting_urls"] += self.drop.rule_of(url.target) is not None
         return last
 
-    def _of_hosts(self, keys: bytes) -> list[int]:
-        """Those of packed *keys* that are of these hosts."""
+    def _may_go(self, keys: bytes) -> list[int]:
+        """Those of packed *keys* whose URLs may go."""
         unpacked = np.frombuffer(keys, np.int64)
-        found: list[int] = unpacked[np.isin(unpacked >> HASH_BITS & MAX_HOST_ID, self._ids)].tolist()
-        return found
+        found: list[int] = unpacked[self._is_concerned[unpacked >> HASH_BITS & MAX_HOST_ID]].tolist()
+        return [key for key in found if key in self._named or key >> HASH_BITS & MAX_HOST_ID in self._whole]
 
     def _count_end(self, end: UrlEnd) -> None:
         self._gone.add(end.key)
@@ -222,7 +226,9 @@ class Findings:
         self.lost.update([f"end/{end.reason}"])
         self.lost.subtract([f"end/{_TAKEN_DOWN}"])
 
-    def ended_rows(self, moved: Mapping[str, Moved], tell: Any = lambda end: None) -> Iterator[tuple[Any, ...]]:
+    def ended_rows(
+        self, moved: Mapping[str, Moved], tell: Any = lambda end: None, pack: Any = pack_ends
+    ) -> Iterator[tuple[Any, ...]]:
         """All rows of the table ``ended`` as they are to be, without their numbers; *tell* gets the ends that change.
 
         *moved*: segment -> what became of it.
@@ -232,7 +238,7 @@ class Findings:
         query = "SELECT batch, time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch"
         for batch, time, segment, offset, keys, packed in self.crawl.connection.execute(query):
             gone = cuts.get((segment, offset), [])
-            ends = unpack_ends(keys, packed) if gone or self._of_hosts(keys) else []
+            ends = unpack_ends(keys, packed) if gone or self._may_go(keys) else []
             for at, end in enumerate(ends):
                 number = end.document
                 if number is not None:
@@ -245,7 +251,7 @@ class Findings:
                 row, behind, shifts = moved[segment]
                 segment = row.name
                 offset -= shifts[bisect_left(behind, offset + 1)]
-            yield time, segment, offset, keys, pack_ends(ends) if ends else packed
+            yield time, segment, offset, keys, pack(ends) if ends else packed
 
     def host_rows(self) -> Iterator[tuple[StoredHost, StoredHost]]:
         """The row of each of these hosts, and that which it is to have."""

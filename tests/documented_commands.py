@@ -96,6 +96,10 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     ),
     r"sbatch .*/shards\.sbatch .*": Elsewhere("cluster/test_all_shards.py", "shards.sbatch"),
     r"sbatch .*": NotRun("it needs Slurm"),
+    r"scrapy takedown .*": Elsewhere("crawl/test_takedown.py", 'scrapy("takedown", str(directory), "--list"'),
+    r"scrapy export crawls/cs cs-2025\.parquet .*": (
+        Elsewhere("crawl/test_takedown.py", 'scrapy("export", str(directory), str(old)')
+    ),
     r"scrapy takeover .*": Elsewhere("cluster/test_takeover.py", "scrapy(*takeover)"),
     r"scrapy reshard .*": Elsewhere("cluster/test_resharding.py", 'scrapy("reshard", str(directory), "--shards", "2"'),
     r"scrapy crawl .*_SHARDS=auto": Elsewhere("cluster/test_all_shards.py", 'crawl.start(SHARDS="auto")'),

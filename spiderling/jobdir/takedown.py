@@ -314,7 +314,8 @@ class _Part:
         with closing(Inspection(self._jobdir.path)) as crawl:
             self.begun = read_note(crawl.meta, TAKEDOWN, dict[str, Any]())
             named = {segment.path for kind in KINDS for segment in crawl.segments(kind)}
-        for path in (self._jobdir.path / kind / name for kind, name in self.begun.get("files", [])):
+        files = [(kind, name) for kind, *both in self.begun.get("files", []) for name in both]
+        for path in (self._jobdir.path / kind / name for kind, name in files):
             if path not in named and path.exists():
                 path.unlink()
                 sync_directory(path.parent)
@@ -334,8 +335,8 @@ class _Part:
                 if row.kind == kind and row.name in self.findings.cuts:
                     prefix, _, rest = row.name.rpartition("-")
                     self._targets[row.name] = directory / f"{prefix}-{next(numbers):05d}.{rest.partition('.')[2]}"
-        files = [(new.parent.name, name) for old, new in self._targets.items() for name in (old, new.name)]
-        self.begun = {"record": record, "files": files}
+        files = [(new.parent.name, name, new.name) for name, new in self._targets.items()]
+        self.begun = {"record": record, "files": [*self.begun.get("files", []), *files]}
         known = np.frombuffer(self._state.digests, np.int64)
         left = _without(known, forgotten)
         rows = [(left[at : at + _KEYS_A_ROW].tobytes(),) for at in range(0, len(left), _KEYS_A_ROW)]

@@ -287,7 +287,7 @@ def _text_digest(entry: bytes) -> int:
     return digest_key(xxhash.xxh3_128_digest(text))
 
 
-class _Part:
+class _PausedCrawl:
     """One job directory, locked, with its state open to write."""
 
     def __init__(self, directory: Path) -> None:
@@ -496,7 +496,7 @@ def take_down(directory: Path, hosts: Sequence[str], urls: Sequence[str], now: f
     with closing(opened(directory)):  # raises BadInput
         places = parts_in(directory)
     with ExitStack() as stack:
-        parts = [stack.enter_context(closing(_Part(place))) for place in places]
+        parts = [stack.enter_context(closing(_PausedCrawl(place))) for place in places]
         record = next((part.begun["record"] for part in parts if part.begun), None)
         if record is None:
             record = {"time": now, "hosts": [*hosts], "urls": [*urls]}

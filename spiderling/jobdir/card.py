@@ -172,7 +172,6 @@ def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
         + f" ({manifest_name})",
         "Duplicates": f"mode {dedup['mode']}" + (f", and not in {dedup['seen']}" if dedup["seen"] else ""),
         "Models": ", ".join(f"{code} (sha256 {digest[:16]})" for code, digest in crawl["models"].items()),
-        "Taken down": ", ".join(f"{said['taken']['documents']:,} documents" for said in crawl["taken_down"]),
         "Archives": f"{len(crawl['archives']):,} ({manifest_name})" if crawl["archives"] else "",
         "Seeds": "; ".join(seeds),
     }

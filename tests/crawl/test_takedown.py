@@ -140,7 +140,7 @@ def test_it_leaves_and_the_crawl_goes_on_without_it(directory, server, tmp_path)
     )
     assert sum(file.get("taken_down", 0) for file in manifest["files"]) == gone["corpus"], "they leave their leaves"
     assert scrapy("verify", str(directory / "corpus")).code == 0
-    assert "Taken down" in (directory / "corpus/README.md").read_text()
+    assert f"{gone['corpus']} documents were taken down" in (directory / "corpus/README.md").read_text()
 
     (directory / "control.yaml").write_text('reopen: ["goes.test"]\n')
     asked = len(server.log_entries)

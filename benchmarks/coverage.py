@@ -203,7 +203,7 @@ def looked_up_us() -> tuple[float, int]:
                 ends = [UrlEnd(url_key(host, one), one, Reason.KEPT.value, 1, 1) for host, one in found]
                 store.commit(Changes(url_log=UrlLogBatch(0.0, ends=ends)))
         wanted = [url(number % 1000 + 1, number) for number in range(0, _ENDED, _ENDED // 5_000)]
-        pages = PageList("list", {one: str(canonicalize(one).host) for one in wanted}, {})
+        pages = PageList("list", {page.url: page for page in map(canonicalize, wanted) if page}, {})
         with closing(Inspection(Path(directory))) as crawl:
             began = time.process_time()
             coverage = coverage_of(crawl, [pages])

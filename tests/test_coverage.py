@@ -99,7 +99,7 @@ def test_points_stay_few_and_the_newest_is_the_last() -> None:
 def test_a_crawl_says_what_it_has_and_stops_when_that_is_enough(tmp_path: Path) -> None:
     sites = {host: {f"/{n}": page(f"{host} {n}", f"/{n + 1}") for n in range(12)} for host in HOSTS}
     sites[HOSTS[0]]["/0"] = page("hub", "/1", *(f"http://{host}/0" for host in HOSTS))
-    known = [f"http://{host}/{n}" for host in HOSTS for n in range(10)]
+    known = [f"{'https://www.' if n % 2 else 'http://'}{host}/{n}" for host in HOSTS for n in range(10)]
     unknown = [f"http://elsewhere{n % 9}.test/{n}" for n in range(20)]
     lists = tmp_path / "pages.txt"
     lists.write_text("".join(f"{url}\t100\n" for url in known + unknown))

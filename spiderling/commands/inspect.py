@@ -45,6 +45,8 @@ class Command(SpiderlingCommand):
         is_known = len(args) == 1 or args[1:] == ["gone"] or (len(args) == 3 and args[1] in ("host", "url"))
         if not is_known:
             raise UsageError(_USAGE, print_help=False)
+        if opts.missing and not opts.coverage:
+            raise UsageError("--missing goes with --coverage LIST,...", print_help=False)
         if opts.json and len(args) > 1:
             raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them

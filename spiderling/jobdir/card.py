@@ -226,7 +226,7 @@ def beside(out: Path, name: str) -> Path:
 
 _LIBRARIES = ("scrapy", "lxml", "numpy", "chardet", "jusText", "tldextract", "xxhash")
 """Libraries whose version may change what text is kept."""
-_NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_model", "seen")
+_NAMING_FILES = ("only_hosts", "block", "archive_urls", "models", "boilerplate_model", "seen", "coverage_lists")
 """Options that name files and directories; the card has their last names alone."""
 _OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster_key_file", "snapshots", "takeover_s")
 """Options that hold addresses of somebody's network, where a key is or snapshots are, and the contact: no settings

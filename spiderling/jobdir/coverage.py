@@ -12,7 +12,7 @@ to the highest, and where the interval of one ends before that of another begins
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from spiderling.base.addresses import numbered_entries
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import canonicalize, url_key
+from spiderling.base.urls import PREFIXES, CanonicalUrl, assemble, canonicalize, url_key
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import AnyCrawl, Inspection
 
@@ -72,8 +72,8 @@ class PageList(NamedTuple):
     """A list as its file has it."""
 
     name: str  # of the file
-    hosts: dict[str, str]  # canonical URL -> host
-    words: dict[str, float]  # canonical URL -> words; empty unless all pages have some
+    pages: dict[str, CanonicalUrl]  # by its URL
+    words: dict[str, float]  # URL -> words; empty unless all pages have some
 
 
 def read_lists(paths: str) -> list[PageList]:
@@ -85,7 +85,7 @@ def read_lists(paths: str) -> list[PageList]:
 
 
 def _read_list(path: str) -> PageList:
-    hosts: dict[str, str] = {}
+    pages: dict[str, CanonicalUrl] = {}
     words: dict[str, float] = {}
     for number, entry in numbered_entries(path, "the list of pages"):
         url, _, said = entry.partition("\t")
@@ -95,35 +95,43 @@ def _read_list(path: str) -> PageList:
                 f"line {number} of {path} names no page: {entry[:100]!r}; write a URL a line, in full, and behind a "
                 "tab its number of words if it is known."
             )
-        hosts[target.url] = target.host
+        pages[target.url] = target
         if said:
             words[target.url] = float(said)
-    return PageList(Path(path).name, hosts, words if len(words) == len(hosts) else {})
+    return PageList(Path(path).name, pages, words if len(words) == len(pages) else {})
 
 
-def look_up(crawl: AnyCrawl, pages: PageList) -> tuple[LookedUp, list[str]]:
-    """What *crawl* has of the *pages*, and those that it has not; pages that it fetched and did not keep are left out.
+def look_up(crawl: AnyCrawl, listed: PageList) -> tuple[LookedUp, list[str]]:
+    """What *crawl* has of the pages *listed*, and those that it has not; what it fetched and did not keep is left out.
 
-    Raises BadInput for a crawl that keeps no trail.
+    http and https, and a leading ``www.``, make no difference.  Raises BadInput for a crawl that keeps no trail.
     """
     if crawl.options.trail == "off":
         raise BadInput(f"{crawl.directory} does not note how its URLs ended ({PREFIX}TRAIL=off), which coverage needs.")
-    ended: dict[str, str] = {}
+    had: dict[str, bool] = {}  # URL of each page that was fetched
     giving: set[str] = set()
     for part in crawl.parts:
-        known, gives = _hosts_of(part, {*pages.hosts.values()})
+        known, gives = _hosts_of(part, {page.host for page in listed.pages.values()})
         giving |= gives
-        ended |= _ends_of(part, {url_key(known[host], url): url for url, host in pages.hosts.items() if host in known})
-    judged = [url for url in pages.hosts if ended.get(url, _HAD[0]) in _HAD]
-    numbers = {host: number for number, host in enumerate(dict.fromkeys(pages.hosts.values()))}
-    listed = LookedUp(
-        pages.name,
-        np.array([url in ended for url in judged], bool),
-        np.array([pages.words[url] for url in judged] if pages.words else [], float),
-        np.array([numbers[pages.hosts[url]] for url in judged], np.int64),
-        np.array([pages.hosts[url] in giving for url in judged], bool),
+        keys = {key: page.url for page in listed.pages.values() if page.host in known for key in _keys(known, page)}
+        for url, is_had in _ends_of(part, keys):
+            had[url] = is_had or had.get(url, False)
+    judged = [page for url, page in listed.pages.items() if had.get(url, True)]
+    numbers = {host: number for number, host in enumerate(dict.fromkeys(page.host for page in judged))}
+    looked_up = LookedUp(
+        listed.name,
+        np.array([page.url in had for page in judged], bool),
+        np.array([listed.words[page.url] for page in judged] if listed.words else [], float),
+        np.array([numbers[page.host] for page in judged], np.int64),
+        np.array([page.host in giving for page in judged], bool),
     )
-    return listed, [url for url in judged if url not in ended]
+    return looked_up, [page.url for page in judged if page.url not in had]
+
+
+def _keys(ids: Mapping[str, int], page: CanonicalUrl) -> set[int]:
+    """The keys of a *page* in all spellings of its address."""
+    spellings = (assemble(prefix, page.host, page.path).url for prefix in range(len(PREFIXES)))
+    return {url_key(ids[page.host], url) for url in (page.url, *spellings)}
 
 
 def _hosts_of(part: Inspection, wanted: set[str]) -> tuple[dict[str, int], set[str]]:
@@ -138,15 +146,13 @@ def _hosts_of(part: Inspection, wanted: set[str]) -> tuple[dict[str, int], set[s
     return known, gives
 
 
-def _ends_of(part: Inspection, wanted: Mapping[int, str]) -> dict[str, str]:
-    """URL -> how it ended last, for those *wanted*, by their keys."""
+def _ends_of(part: Inspection, wanted: Mapping[int, str]) -> Iterator[tuple[str, bool]]:
+    """URL, and whether its text was had, for each end of those *wanted*, by their keys."""
     keys = np.array(sorted(wanted), np.int64)
-    ended: dict[str, str] = {}
     for batch, packed in part.cursor("SELECT batch, keys FROM ended ORDER BY batch"):
         if np.isin(np.frombuffer(packed, np.int64), keys).any():
             (ends,) = part.cursor("SELECT ends FROM ended WHERE batch = ?", batch).fetchone()
-            ended |= {wanted[end.key]: end.reason for end in unpack_ends(packed, ends) if end.key in wanted}
-    return ended
+            yield from ((wanted[e.key], e.reason in _HAD) for e in unpack_ends(packed, ends) if e.key in wanted)
 
 
 def coverage_of(crawl: AnyCrawl, lists: Sequence[PageList]) -> Coverage:

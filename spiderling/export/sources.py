@@ -110,7 +110,8 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
             if is_salvage and troubles and not found:
                 raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
             sources += found
-    return Corpus(sources, sorted(purposes), crawls, troubles, distances, ledgers, taken_down)
+    known = {} if is_salvage else ledgers  # salvage goes on whatever a state is like
+    return Corpus(sources, sorted(purposes), crawls, troubles, distances, known, taken_down)
 
 
 def _at_distance(document: StoredDocument, distance: int | None) -> StoredDocument:

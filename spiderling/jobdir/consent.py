@@ -61,7 +61,7 @@ class ConsentLedger:
 
     def __init__(self, databases: Iterable[Path]) -> None:
         """*databases*: the states of the crawl, of all its shards that are here."""
-        self._databases = [*databases]
+        self.databases = [*databases]
         self._connections: list[sqlite3.Connection] = []
 
     def rows(self, origin: str) -> list[ConsentRow]:
@@ -76,7 +76,9 @@ class ConsentLedger:
         """The file that came with the answer *row*; None if the state has it no more."""
         for key in keys_of_body(row):
             for body, *_ in self._read("SELECT body FROM robots WHERE origin = ?", key):
-                text = zlib.decompress(body) if body else b""
+                text = b""
+                with suppress(zlib.error):
+                    text = zlib.decompress(body)
                 if hashlib.sha256(text).hexdigest() == row.digest:
                     return text
         return None
@@ -85,10 +87,9 @@ class ConsentLedger:
         return [ConsentRow._make(row) for row in self._read(_ROWS, origin)]
 
     def _read(self, query: str, *values: str) -> Iterator[Any]:
-        self._connections = self._connections or [*map(connected, self._databases)]
-        for database, connection in zip(self._databases, self._connections, strict=True):
-            with telling_damage(database):
-                yield from connection.execute(query, values).fetchall()
+        self._connections = self._connections or [*map(connected, self.databases)]
+        for connection in self._connections:
+            yield from connection.execute(query, values).fetchall()
 
     def close(self) -> None:
         for connection in self._connections:
@@ -126,7 +127,8 @@ class ReceiptMaker:
             origin = self._origins[start] = target.origin if target else ""
         since, until, line = self._known.get((ledger, origin), ("", "", 0))
         if not since <= date < until:
-            since, until, line = self._known[ledger, origin] = self._looked_up(ledger, origin, date)
+            with telling_damage(ledger.databases[0]):
+                since, until, line = self._known[ledger, origin] = self._looked_up(ledger, origin, date)
         return line
 
     def _looked_up(self, ledger: ConsentLedger, origin: str, date: str) -> tuple[str, str, int]:

@@ -227,7 +227,8 @@ def written(corpus: Path, former: dict, **frames: list[bytes]) -> dict:
         path.write_bytes(b"".join(parts))
         number = zstd.decompress(path.read_bytes()).count(b"<doc ")
         segments.append(Segment(path, path.stat().st_size, number))
-    with closing(ConsentLedger([])) as ledger:
+    SqliteStore(corpus / "state.sqlite").close()
+    with closing(ConsentLedger([corpus / "state.sqlite"])) as ledger:
         made = write_receipts(corpus, former, segments, ledger)
     for path, length, number in segments:
         told = {"name": path.name, "documents": number, "bytes": length} | made.taken_down(path.name)

@@ -53,8 +53,16 @@ from spiderling.jobdir.directory import KINDS, LOCK, TAKEDOWN, Jobdir, judge_sur
 from spiderling.jobdir.inspection import Inspection, opened, parts_in
 from spiderling.jobdir.state_reader import queues, read_note, telling_damage
 
-COUNTED = ("hosts", "urls", "documents", "words", "link_rows", "warc_records", "waiting_urls")
-"""What is counted: hosts that are taken down, URLs whose end the log changes, and what goes of each kind."""
+COUNTED = {
+    "hosts": "host",
+    "urls": "URL",
+    "documents": "document",
+    "words": "word",
+    "link_rows": "link row",
+    "warc_records": "WARC record",
+    "waiting_urls": "waiting URL",
+}
+"""What is counted -> its noun: hosts that are taken down, URLs whose end the log changes, what goes of each kind."""
 _TAKEN_DOWN = Reason.TAKEN_DOWN.value
 _ENDS = {"corpus": b"</doc>\n", "links": b"\n"}  # kind -> what ends each entry of a frame
 _URLS = {
@@ -386,9 +394,7 @@ class _PausedCrawl:
         directory = self._jobdir.path
         with saving(directory):
             self._delete_unnamed()
-            shutil.rmtree(
-                directory / "state/shingles", ignore_errors=True
-            )  # the next start makes it anew of the corpus
+            shutil.rmtree(directory / "state/shingles", ignore_errors=True)  # a start makes it anew of the corpus
             (directory / "report.html").unlink(missing_ok=True)  # it shows texts
         if any((directory / "corpus").glob("*")):
             write_card(directory)
@@ -469,12 +475,7 @@ def _named(record: Mapping[str, Sequence[str]]) -> str:
 
 def in_words(taken: Mapping[str, int]) -> str:
     """What was counted by `COUNTED`."""
-    return ", ".join(count_of(taken[name], _NOUNS[name]) for name in COUNTED)
-
-
-_NOUNS = {
-    name: name.removesuffix("s").replace("_", " ").replace("url", "URL").replace("warc", "WARC") for name in COUNTED
-}
+    return ", ".join(count_of(taken[name], noun) for name, noun in COUNTED.items())
 
 
 def survey(directory: Path, hosts: Sequence[str], urls: Sequence[str]) -> Counter[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import shutil
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from conftest import Crawl, damage_in, document, page, scrapy, serving
+from conftest import SENTENCES, Crawl, damage_in, document, page, scrapy, serving
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from spiderling.base.addresses import DropList
@@ -154,6 +155,25 @@ def test_it_leaves_and_the_crawl_goes_on_without_it(directory, server, tmp_path)
     assert found["corpus"].keys() == {url for url in kept if not is_gone(url)}, "others may bring the same text"
 
 
+def test_others_may_bring_nearly_the_same_text(tmp_path):
+    """The filter of near-duplicates has forgotten it, and still knows what stays."""
+    words = " ".join(SENTENCES).split()
+    texts = {host: [random.Random(f"{host} {n}").choices(words, k=80) for n in range(3)] for host in ("a", "b")}
+
+    def answer(host: str, *more: str):
+        return html("".join(f"<p>{' '.join([*words, *more])}.</p>" for words in texts[host]))
+
+    web = {"a.test": {"/": answer("a")}, "b.test": {"/": answer("b")}, "c.test": {"/": answer("a", "jinak")}}
+    web["d.test"] = {"/": answer("b", "jinak")}
+    with serving(web) as server:
+        crawl = Crawl(tmp_path / "job", server, DEDUP="near")
+        assert crawl.run("http://a.test/ http://b.test/").code == 0
+        take_down(crawl.directory, ["a.test"], [], 1.0)
+        assert crawl.run("http://c.test/ http://d.test/").code == 0
+    assert {one.url for one in crawl.documents()} == {"http://b.test/", "http://c.test/"}
+    assert crawl.state().ends == {"kept": 2, "taken-down": 1, "near-duplicate": 1} and not damage_in(crawl.directory)
+
+
 def test_others_records_of_the_same_bytes_get_them(directory):
     """An archive has the bytes once; a record that only refers to them becomes a response of its own."""
     assert types_of(directory, COPY) == {"revisit"}
@@ -223,18 +243,23 @@ def whole(directory: Path) -> tuple:
     return addresses(directory), *found
 
 
-@pytest.mark.parametrize("shards", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_a_kill_at_any_step_costs_nothing_and_leaves_nothing(tmp_path, paused, shards):
+EVERY = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("shards", "stride"), [(1, 4), pytest.param(1, 1, marks=EVERY), pytest.param(3, 1, marks=EVERY)]
+)
+def test_a_kill_at_any_step_costs_nothing_and_leaves_nothing(tmp_path, paused, shards, stride):
     divided = tmp_path / "divided"
     shutil.copytree(paused, divided)
     if shards > 1:
         list(reshard(divided, shards, 1.0))
     before = addresses(divided)
     wanted = None
-    for number in range(200):
+    for number in (0, *range(1, 200, stride)):
         directory = shutil.copytree(divided, tmp_path / str(number))
         is_killed = number > 0 and killed(directory, number)
-        is_ended = number > 0 and (not is_killed or (number % 3 == 0 and not killed(directory, 1 + number // 2)))
+        is_ended = number > 0 and (not is_killed or (number % 3 == 2 and not killed(directory, 1 + number // 2)))
         if not is_ended:
             take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
         found = whole(directory)

@@ -161,6 +161,8 @@ def document_of(page: Page, url: str | None, accepted: Sequence[str]) -> Documen
         "text_source": page.text_source,
         "mended": page.mended,
         "licence": page.licence,
+        "licence_basis": page.licence_basis,
+        "licence_sure": page.licence_sure,
         "badness": f"{page.badness:.1f}",
         "known_share": f"{page.known_share:.2f}",
         **page.quality.attributes(),

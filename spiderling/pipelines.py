@@ -442,6 +442,8 @@ class CorpusPipeline(PagePipeline):
             "text_source": page.text_source,
             "mended": page.mended,
             "licence": page.licence or "",
+            "licence_basis": page.licence_basis,
+            "licence_sure": page.licence_sure,
             "optout": " ".join(map(str, item.statements)),
             "yield": f"{item.kept_bytes / max(1, page.utf8_bytes):.4f}",
             "badness": f"{page.badness:.1f}",

@@ -197,6 +197,7 @@ def render(task: Task, page: Page, verdict: str, width: int, said: Sequence[Stat
         "from JSON": page.text_source,
         "mended": page.mended and f"letters that were {page.mended}",
         "licence": page.licence,
+        "licence_basis": page.licence_basis,
         "opt-outs": ", ".join(map(str, said)) or "none",
     }
     yield from (_shorten(f"{name:<12}{value}", width) for name, value in rows.items() if value)

@@ -248,6 +248,7 @@ def _facts(item: PageItem) -> tuple[str, ...]:
         return ()
     facts = [f"encoding/{page.encoding_detected}", f"declared/{page.encoding_declared or 'nothing'}"]
     facts += [f"file/{page.file_type}", f"licence/{page.licence or 'none stated'}"]
+    facts += [f"sure/{page.licence_sure}"] if page.licence_sure else []
     facts += [f"optout/{signal}" for signal in sorted({said.signal.value for said in item.statements})]
     return tuple([fact[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode() for fact in facts])
 

@@ -44,7 +44,7 @@ def croissant_of(manifest: Manifest) -> dict[str, Any]:
     return found | {
         "name": f"Web corpus of {', '.join(languages) or 'no language'}",
         "description": f"{contents['documents']:,} documents, {contents['words']:,} words; README.md tells of them.",
-        "license": hub_licence(contents["licences"]),
+        "license": hub_licence(contents),
         "inLanguage": languages,
         "datePublished": manifest["made"][:10],
         "recordSet": [{"@type": "cr:RecordSet", "@id": "document", "field": fields}],

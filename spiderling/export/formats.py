@@ -54,7 +54,9 @@ COLUMNS = {
     **dict.fromkeys(
         ("published", "modified", "file_type", "text_source", "mended", "enc_declared", "enc_detected", "ip"), "string"
     ),
-    **dict.fromkeys(("licence", "optout", "translated", "first_seen", "pii"), "string"),
+    **dict.fromkeys(
+        ("licence", "licence_basis", "licence_sure", "optout", "translated", "first_seen", "pii"), "string"
+    ),
     **dict.fromkeys(("yield", "badness", "known_share", "seen_share", "stopword_share", "sentence_words"), "float"),
     **dict.fromkeys(("repeated_share", "digit_share", "symbol_share", "good_share", "packed_share"), "float"),
     **dict.fromkeys(("top_word_share", "outlinks", "walk_weight"), "float"),

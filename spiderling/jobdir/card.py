@@ -54,6 +54,7 @@ _CREATIVE_COMMONS = re.compile(
 """Licences that dataset hubs have identifiers of: cc-by-sa-4.0, cc0-1.0 ..."""
 _COUNTED = {
     "licences": ("Licences that pages link to", "licence"),
+    "sure_licences": ("Licences that hold for the text, by where the page has them", "licence"),
     "optouts": ("Statements on the use of kept documents", "opt-out"),
     "encodings": ("Encodings they were decoded from", "encoding"),
     "file_types": ("Kinds of files", "kind"),
@@ -68,7 +69,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
     names = ", ".join(filter(None, contents["languages"])) or "no language"
     metadata = {  # which hubs read
         "language": [code for code in contents["languages"] if code],
-        "license": hub_licence(contents["licences"]),
+        "license": hub_licence(contents),
         "task_categories": ["text-generation"],
         "pretty_name": f"Web corpus of {names}",
         "size_categories": [_size_category(contents["documents"])],
@@ -123,11 +124,12 @@ def _receipts(manifest: Manifest) -> list[str]:
     ]
 
 
-def hub_licence(licences: Mapping[str, int]) -> str | list[str]:
-    """The identifiers of the documents' *licences*; "other" unless every document has one."""
+def hub_licence(contents: Manifest) -> str | list[str]:
+    """The identifiers of the licences that surely hold; "other" unless one holds for every document."""
+    licences = contents["sure_licences"]
     matches = [*map(_CREATIVE_COMMONS.fullmatch, licences)]
     found = {f"cc-{match['kind']}-{match['version']}" if match["kind"] else "cc0-1.0" for match in matches if match}
-    names = sorted(found) if all(matches) else []
+    names = sorted(found) if all(matches) and sum(licences.values()) == contents["documents"] else []
     return names if len(names) > 1 else "".join(names) or "other"
 
 
@@ -243,7 +245,9 @@ class Tally:
         self._bytes = 0
         self._hosts: set[str] = set()
         self._dates: list[str] = []
-        self._counts = {name: Counter[str]() for name in ("documents", "words", *_KINDS.values(), "optouts")}
+        self._counts = {
+            name: Counter[str]() for name in ("documents", "words", *_KINDS.values(), "sure_licences", "optouts")
+        }
 
     def count_document(self, attributes: Mapping[str, str]) -> None:
         """Count a document by the attributes of its ``<doc>``."""
@@ -257,6 +261,8 @@ class Tally:
             self._dates = [min([date, *self._dates[:1]]), max([date, *self._dates[1:]])]
         for attribute, name in _KINDS.items():
             _count(self._counts[name], attributes.get(attribute) or NOT_STATED)
+        if "licence_sure" in attributes:
+            _count(self._counts["sure_licences"], attributes["licence_sure"])
         for said in attributes.get("optout", "").split():
             _count(self._counts["optouts"], said.partition(":")[0])
 
@@ -325,7 +331,13 @@ def card_of(crawl: AnyCrawl, former: Manifest, receipts: Receipted) -> Manifest:
 
 def _contents_of(status: Status) -> Manifest:
     facts = status.facts or {}
-    kinds = {"encodings": "encoding", "file_types": "file", "licences": "licence", "optouts": "optout"}
+    kinds = {
+        "encodings": "encoding",
+        "file_types": "file",
+        "licences": "licence",
+        "sure_licences": "sure",
+        "optouts": "optout",
+    }
     last = status.curves.whole["time"][-1:] if status.curves else []
     counts = {
         "documents": Counter({language.code: language.documents for language in status.languages}),

@@ -62,7 +62,13 @@ _JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents":
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 _LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
 _TEXT = 128  # score from which a link's block is running text (docs/links.md)
-_FACTS = {"encoding": "enc_detected", "declared": "enc_declared", "file": "file_type", "licence": "licence"}
+_FACTS = {
+    "encoding": "enc_detected",
+    "declared": "enc_declared",
+    "file": "file_type",
+    "licence": "licence",
+    "sure": "licence_sure",
+}
 """What the ledger counts documents by -> the attribute that says it of a document."""
 _Item = TypeVar("_Item")
 

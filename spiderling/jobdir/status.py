@@ -74,7 +74,7 @@ TOTALS = ("requests", "pages", "documents", "words", "wire_bytes", "downloaded_b
 BUDGETS = ("words", "documents", "pages", "downloaded_bytes", "time_s")  # totals that an option ``max_...`` bounds
 CURVES = ("time", "time_s", "pages", "documents", "words", "downloaded_bytes", "kept_bytes", "waiting", "at_work")
 """Columns of the table ``history`` that the curves have."""
-FACTS = ("encoding", "declared", "file", "licence", "optout")  # kinds of facts by which documents are counted
+FACTS = ("encoding", "declared", "file", "licence", "sure", "optout")  # kinds of facts by which documents are counted
 OPT_OUTS = frozenset(
     reason.value
     for reason in (

@@ -257,8 +257,8 @@ class Status:
     refusing: list[Refusing] | None = None  # null if it was not asked for.
     files: list[Files] | None = None  # null if it was not asked for.
     facts: dict[str, dict[str, int]] | None = None
-    """encoding, declared (encoding), file (kind), licence, optout (signal) -> value -> documents that were kept; null
-    if it was not asked for."""
+    """encoding, declared (encoding), file (kind), licence, sure (licence), optout (signal) -> value -> documents that
+    were kept; null if it was not asked for."""
     statements: dict[str, int] | None = None
     """What sites say of the use of their texts -> origins; null if it was not asked for."""
     curves: Curves | None = None  # null if it was not asked for.

@@ -195,6 +195,7 @@ class Findings:
             len(text.encode()) for text, of in pairs if "dup" in of
         )
         facts = [f"{kind}/{said.get(name, none)}" for kind, (name, none) in _FACTS.items()]
+        facts += [f"sure/{said['licence_sure']}"] if "licence_sure" in said else []
         facts += {f"optout/{each.partition(':')[0]}" for each in said.get("optout", "").split()}
         for fact in facts:
             is_known = f"fact/{fact}" in self.crawl.counts

@@ -12,11 +12,13 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from spiderling.text.dates import day_in_address, iso_date, shown_day
-from spiderling.text.html.blocks import Parsed
+from spiderling.text.html.blocks import Parsed, RawLink
 from spiderling.text.html.links import join
 from spiderling.text.html.metadata import ONLY_DAY
+from spiderling.text.html.zones import BITS
 from spiderling.text.page import Page
 
 WEIGHT = 1.9  # natural logarithm of the odds that ``<html lang>`` is right, as on 370 of 423 pages
@@ -54,14 +56,33 @@ _NOT_SPACE = re.compile(r"\S")
 _JSON_STRING = r'"%s"\s*:\s*"([^"\\]{4,500})"'
 _JSON = {name: re.compile(_JSON_STRING % name) for name in ("datePublished", "dateModified", "license")}
 _LICENCE = re.compile(
-    r"https?://(?:www\.)?(?:creativecommons\.org/(?:licenses|publicdomain)/[a-z]"
-    r"|gnu\.org/(?:licenses|copyleft)/(?:gpl|lgpl|fdl)|opendatacommons\.org/licenses/[a-z]"
-    r"|opensource\.org/licenses?/[a-z]|rightsstatements\.org/(?:vocab|page)/[a-z])",
+    r"https?://(?:www\.)?(?:creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)"
+    r"|gnu\.org/(?:licenses|copyleft)/(gpl|lgpl|fdl)|opendatacommons\.org/licenses/([a-z-]+)"
+    r"|opensource\.org/licenses?/([a-z])|rightsstatements\.org/(?:vocab|page)/([a-z]+))",
     re.IGNORECASE,
 )
 """Addresses of free licences; most pages link theirs without rel=license."""
 _LICENCE_PLACES = ("creativecommons.", "gnu.", "opendatacommons.", "opensource.", "rightsstatements.")
 """Each address of _LICENCE holds one of these; a search for them is fast."""
+_OF_TEXTS = re.compile(
+    r"https?://(?:www\.)?(?:creativecommons\.org/(?:licenses|publicdomain/zero)/|gnu\.org/(?:licenses|copyleft)/fdl)",
+    re.IGNORECASE,
+)
+"""Those that are given to texts; others are of programs, data and old pictures."""
+_SURE_BASES = ("rel", "meta", "schema", "article", "footer", "side")
+_CAPTION_CHARS = 100  # characters before a link to a licence that say of what it is; chosen
+_CAPTION = re.compile(
+    r"photo|image|foto|picture|bild(?:er)?\b|video|credit|courtesy|flickr|wikimedia|icon|logo\b|software|theme|plugin"
+    r"|lightbox|excerpt|\.jpe?g|\.png|\bfonts?\b|illustration|graphic|\bmap\b|фото|obráz|zdjęci|imagen|写真|图片|圖片",
+    re.IGNORECASE,
+)
+_RESERVED = re.compile(
+    r"all rights? reserved|alle rechte vorbehalten|tous droits réservés|derechos reservados|direitos reservados"
+    r"|права защищены|права захищені|práva (?:jsou )?vyhrazena|práva vyhradené|prawa zastrzeżone|diritti riservati"
+    r"|rechten voorbehouden|rättigheter förbehåll|oikeudet pidätetään|版权所有|版權所有|無断転載",
+    re.IGNORECASE,
+)
+"""Words that take back what a licence gives, whatever they are meant for."""
 
 
 def fill_head(page: Page, parsed: Parsed, url: str) -> None:
@@ -70,7 +91,8 @@ def fill_head(page: Page, parsed: Parsed, url: str) -> None:
     page.meta = parsed.meta
     page.html_lang = parsed.html_lang
     page.canonical = join(url, parsed.rels["canonical"].strip()) if "canonical" in parsed.rels else None
-    page.licence = _licence(parsed, url)
+    page.licence, page.licence_basis = _licence(parsed, url)
+    page.licence_sure = sure_licence(page.licence, page.licence_basis)
     page.published = (
         _date(parsed, _PUBLISHED, "datePublished")
         or iso_date(parsed.meta.get(ONLY_DAY, ""))
@@ -95,8 +117,13 @@ def _dates_of_page(data: str, key: str) -> list[str]:
     if len(set(found)) < 2:
         return found[:1]
     with contextlib.suppress(ValueError, RecursionError):
-        return [str(one[key]) for one in list(_objects(data)) if key in one and _is_article(one.get("@type"))]
+        return _of_articles(data, key)
     return found[:1]
+
+
+def _of_articles(data: str, key: str) -> list[str]:
+    """What articles and pages have under *key*; raises ValueError and RecursionError if *data* is not JSON."""
+    return [str(one[key]) for one in list(_objects(data)) if key in one and _is_article(one.get("@type"))]
 
 
 def _is_article(types: object) -> bool:
@@ -120,23 +147,71 @@ def _objects(data: str) -> Iterator[dict[str, object]]:
                 yield one
 
 
-def _licence(parsed: Parsed, url: str) -> str | None:
-    """URL or text that is marked as the licence, else the first link to a known one."""
+class _Evidence(NamedTuple):
+    licence: str  # address, or text
+    basis: str  # where it stands
+
+
+def _licence(parsed: Parsed, url: str) -> tuple[str | None, str]:
+    """URL or text that is marked as the licence, else the first link to a known one; and its basis (docs/corpus.md).
+
+    What stands with a picture or program counts only if there is nothing else.
+    """
+    found = [*_licences_of_page(parsed, url), *_linked_licences(parsed, url)]
+    if not found:
+        return None, ""
+    of_text = [one for one in found if one.basis not in ("caption", "button")] or found
+    kinds = {match[match.lastindex or 0].lower() for one in of_text if (match := _LICENCE.match(one.licence))}
+    is_mixed = len(kinds) > 1 or any(_RESERVED.search(block.text) for block in parsed.blocks)
+    return of_text[0].licence, "mixed" if is_mixed else of_text[0].basis
+
+
+def sure_licence(licence: str | None, basis: str) -> str:
+    """*licence* if its *basis* says that it holds for the text, else ''."""
+    return licence if licence and basis in _SURE_BASES and _OF_TEXTS.match(licence) else ""
+
+
+def _licences_of_page(parsed: Parsed, url: str) -> Iterator[_Evidence]:
+    """What the head and the JSON-LD say."""
     said = parsed.rels.get("license")
-    if said:
-        return join(url, said.strip()) or said
-    meta = next(
-        (parsed.meta[name] for name in ("dcterms.license", "license", "dc.rights") if name in parsed.meta), None
-    )
-    data = _JSON["license"].search(parsed.data)
-    return meta or (data[1] if data else None) or _linked_licence([link.href for link in parsed.links])
+    if said and not any(_is_marked(link) for link in parsed.links):
+        yield _Evidence(join(url, said.strip()) or said, "rel")
+    for link in parsed.links if said else ():
+        if _is_marked(link):
+            place = _place(parsed, link)
+            yield _Evidence(join(url, link.href.strip()) or link.href, "rel" if place in _SURE_BASES else place)
+    for name in ("dcterms.license", "license", "dc.rights"):
+        if name in parsed.meta:
+            yield _Evidence(parsed.meta[name], "meta")
+    if data := _JSON["license"].search(parsed.data):
+        of_articles: list[str] = []
+        with contextlib.suppress(ValueError, RecursionError):
+            of_articles = _of_articles(parsed.data, "license")
+        yield _Evidence(of_articles[0], "schema") if of_articles else _Evidence(data[1], "caption")
 
 
-def _linked_licence(hrefs: list[str]) -> str | None:
-    every = " ".join(hrefs).lower()
-    if not any(place in every for place in _LICENCE_PLACES):
-        return None
-    return next((href.strip() for href in hrefs if _LICENCE.match(href.strip())), None)
+def _linked_licences(parsed: Parsed, url: str) -> Iterator[_Evidence]:
+    every = " ".join([link.href for link in parsed.links]).lower()
+    if any(place in every for place in _LICENCE_PLACES):
+        for link in parsed.links:
+            if _LICENCE.match(link.href.strip()) and not _is_marked(link):
+                yield _Evidence(link.href.strip(), _place(parsed, link))
+
+
+def _is_marked(link: RawLink) -> bool:
+    return "license" in link.rel.lower().split()
+
+
+def _place(parsed: Parsed, link: RawLink) -> str:
+    """Where *link* to a licence stands: article, footer, side; caption of something else, or a button without text."""
+    if link.block < 0:
+        return "button"
+    block = parsed.blocks[link.block]
+    before = block.text.partition(link.anchor)[0] if link.anchor else block.text
+    if _CAPTION.search(before[-_CAPTION_CHARS:]):
+        return "caption"
+    zone = parsed.tree.zones[block.element]
+    return next((kind for kind in ("footer", "side") if zone & BITS[kind]), "article")
 
 
 def language_of_tag(tag: str | None) -> str | None:

@@ -109,6 +109,8 @@ class Page:
     canonical: str | None = None  # absolute URL that the page names as its own (rel=canonical)
     html_lang: str | None = None
     licence: str | None = None  # URL or text marked as the licence, else the first link to a known free one
+    licence_basis: str = ""  # where it stands (declared.py)
+    licence_sure: str = ""  # that licence, if it surely holds for the text
     published: str = ""  # date of publication that the page states, in ISO 8601, perhaps with time; '' for none
     modified: str = ""
     alternates: dict[str, str] = field(default_factory=dict)

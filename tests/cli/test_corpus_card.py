@@ -39,6 +39,7 @@ def test_its_contents_are_those_of_the_corpus(finished, manifest):
     assert contents["languages"] == {"cs": {"documents": len(documents), "words": words}}
     assert contents["text_bytes"] == sum(int(doc.attributes["length"]) for doc in documents)
     assert contents["licences"] == {"none stated": len(documents) - 1, LICENCE: 1}
+    assert contents["sure_licences"] == {LICENCE: 1}
     first, last = contents["crawl_dates"]
     assert all(first <= doc.attributes["crawl_date"] <= last for doc in documents)
 
@@ -183,7 +184,8 @@ BY = "https://creativecommons.org/licenses/by/4.0/deed.cs"
 )
 def test_its_head_is_yaml_with_licence_and_languages(manifest, licences, said):
     languages = {"no": {"documents": 1, "words": 1}}
-    contents = {**manifest["contents"], "licences": dict.fromkeys(licences, 1), "languages": languages}
+    sure = {licence: 1 for licence in licences if licence != "none stated"}
+    contents = {**manifest["contents"], "sure_licences": sure, "documents": len(licences), "languages": languages}
     page = readme_of({**manifest, "contents": contents}, "x.json")
     head = yaml.safe_load(page.split("---\n")[1])
     assert (head["license"], head["language"]) == (said, ["no"])

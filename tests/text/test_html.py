@@ -521,6 +521,41 @@ def test_licence(html, licence):
     assert head(html).licence == licence
 
 
+NC = BY.replace("by", "by-nc")
+SAID = f"This work is licensed under <a href={BY}>CC BY 4.0</a>."
+
+
+@pytest.mark.parametrize(
+    ("html", "basis", "is_sure"),
+    [
+        (f"<link rel=license href={BY}>", "rel", True),
+        (f"<p>{SAID.replace('<a', '<a rel=license')}", "rel", True),
+        (f"<meta name=dcterms.license content={BY}>", "meta", True),
+        (f'<script type="application/ld+json">{{"@type": "NewsArticle", "license": "{BY}"}}</script>', "schema", True),
+        (
+            f'<script type="application/ld+json">{{"@type": "ImageObject", "license": "{BY}"}}</script>',
+            "caption",
+            False,
+        ),
+        (f"<article><p>text</p><p>{SAID}</p></article>", "article", True),
+        (f"<footer><p>{SAID}</p></footer>", "footer", True),
+        (f"<div class=sidebar><p>{SAID}</p></div>", "side", True),
+        (f"<figure><figcaption>Photo: A. Bee, <a href={BY}>CC BY</a></figcaption></figure>", "caption", False),
+        (f"<p>Photo: A. Bee, <a href={NC}>CC BY-NC</a><p>{SAID}", "article", True),
+        (f"<a href={BY}><img src=cc.png></a>", "button", False),
+        (f"<p>{SAID}<p>© 2026 A. Bee. All rights reserved.", "mixed", False),
+        (f"<p>{SAID}<p>Alle Rechte vorbehalten", "mixed", False),
+        (f"<p>{SAID}<p>Comments are under <a href={NC}>CC BY-NC 4.0</a>", "mixed", False),
+        ("<p>Free under <a href=http://www.gnu.org/licenses/gpl.html>GPL</a>", "article", False),
+        ("<a rel=license href=/terms>terms</a>", "rel", False),
+        ("<p>text", "", False),
+    ],
+)
+def test_a_licence_holds_for_the_text_by_its_place(html, basis, is_sure):
+    page = head(html)
+    assert (page.licence_basis, page.licence_sure) == (basis, BY if is_sure else "")
+
+
 def test_addresses_are_absolute():
     page = head(
         "<link rel=canonical href=/c><link rel=alternate hreflang=CS href=/cs/>"

@@ -140,7 +140,7 @@ def test_it_has_no_path_and_no_address_of_the_machine(tmp_path):
         if re.search(r"\b[Ff]iles? (?:of|with)|[Dd]irector", spec.metadata["help"])
     ]
     naming = {"only_hosts", "block", "models", "seen", "archive_urls", "boilerplate_model", "cluster_key_file",
-              "snapshots"}  # fmt: skip
+              "snapshots", "coverage_lists"}  # fmt: skip
     assert naming == set(files)
     options = dict.fromkeys(files, "/home/me/lists/mine.txt") | {
         "lang": "cs", "contact": "me@example.org", "hosts": "*.test=127.9.9.9:81", "allow_networks": "127.0.0.0/8",

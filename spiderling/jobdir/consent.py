@@ -103,9 +103,8 @@ class ReceiptMaker:
     def __init__(self, file: IO[bytes], former: Iterable[bytes] = ()) -> None:
         """*file*: the consent file; *former*: the lines with which it begins."""
         self.consent = ConsentFile(file, former)
-        self._origins: dict[str, str] = {}  # the beginning of a URL -> its origin
         self._known: dict[tuple[ConsentLedger, str], tuple[str, str, int]] = {}
-        """ConsentLedger and origin -> from when to when it said what stands in a line of the consent file."""
+        """Ledger and origin, as URLs begin -> from when to when it said what stands in a line of the consent file."""
 
     def receipt(self, document: bytes, url: str, date: str, ledger: ConsentLedger | None) -> Receipt:
         """The receipt of a *document* from *url*, fetched at *date*, as in ``crawl_date``."""
@@ -120,15 +119,13 @@ class ReceiptMaker:
             yield self.receipt(document, url, date, ledger)
 
     def _line(self, url: str, date: str, ledger: ConsentLedger) -> int:
-        start = "/".join(url.split("/", 3)[:3])
-        origin = self._origins.get(start)
-        if origin is None:
-            target = canonicalize_again(url)
-            origin = self._origins[start] = target.origin if target else ""
-        since, until, line = self._known.get((ledger, origin), ("", "", 0))
+        place = ledger, "/".join(url.split("/", 3)[:3])
+        since, until, line = self._known.get(place, ("", "", 0))
         if not since <= date < until:
+            target = canonicalize_again(url)
             with telling_damage(ledger.databases[0]):
-                since, until, line = self._known[ledger, origin] = self._looked_up(ledger, origin, date)
+                since, until, line = self._looked_up(ledger, target.origin if target else "", date)
+            self._known[place] = since, until, line
         return line
 
     def _looked_up(self, ledger: ConsentLedger, origin: str, date: str) -> tuple[str, str, int]:

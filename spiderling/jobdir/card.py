@@ -34,7 +34,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
 from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS
-from spiderling.jobdir.consent import ConsentLedger, Receipted, write_receipts
+from spiderling.jobdir.consent import NONE, ConsentLedger, Receipted, Taken, write_receipts
 from spiderling.jobdir.coverage import COVERAGES, in_words
 from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
@@ -394,12 +394,15 @@ def last_names(value: str) -> str:
     return value if "://" in value else re.sub(r"[^,:]*/(?=[^/,:])", "", value)
 
 
-def write_card(directory: Path) -> None:
-    """Write the card of the crawl in *directory* into its ``corpus/``, with its receipts; raises SpiderlingError."""
+def write_card(directory: Path, taken: Taken = NONE) -> None:
+    """Write the card of the crawl in *directory* into its ``corpus/``, with its receipts; raises SpiderlingError.
+
+    *taken*: documents that were taken out since the last card.
+    """
     corpus = directory / "corpus"
     with reading(directory) as crawl, closing(ConsentLedger(crawl.databases)) as ledger:
         former = read_manifest(corpus / MANIFEST)
-        receipts = write_receipts(corpus, former, crawl.segments("corpus"), ledger)
+        receipts = write_receipts(corpus, former, crawl.segments("corpus"), ledger, taken)
         manifest = card_of(crawl, former, receipts)
     write_pair(manifest, corpus / README, corpus / MANIFEST)
     write_sums(corpus / SUMS, manifest, [corpus / name for name in (RECEIPTS, CONSENT, README, MANIFEST)])

@@ -17,7 +17,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from types import MappingProxyType
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from spiderling.base.errors import DamageError
 from spiderling.base.files import checksum, replacing, saving
@@ -178,13 +179,18 @@ def parts_of(manifest: Mapping[str, Any], data: bytes) -> Iterator[tuple[dict[st
         start = end
 
 
+Taken: TypeAlias = "Mapping[str, tuple[str, Sequence[int]]]"
+"""Segment that was written anew -> its former name, and the numbers of its documents that were taken from it."""
+NONE: Taken = MappingProxyType({})
+
+
 def write_receipts(
-    corpus: Path, manifest: Mapping[str, Any], segments: Sequence[Segment], ledger: ConsentLedger
+    corpus: Path, manifest: Mapping[str, Any], segments: Sequence[Segment], ledger: ConsentLedger, taken: Taken = NONE
 ) -> Receipted:
     """Write the receipts and the consent file of the *segments* in the directory *corpus*; raises StorageError.
 
     *manifest*: that of the last card.  What it has of a segment is not made again.  If a segment was written anew, or
-    is gone, the receipts of documents that are nowhere now go behind the last one.
+    is gone, the receipts of documents that are nowhere now go behind the last one.  What was *taken* need not be found.
     """
     former = _Former(corpus, manifest)
     has_former = bool(former.files)
@@ -195,8 +201,14 @@ def write_receipts(
     with saving(corpus), replacing(corpus / CONSENT) as consent, replacing(corpus / RECEIPTS) as file:
         maker = ReceiptMaker(consent, former.lines)
         for place, (path, length, entries) in enumerate(segments, 1):
-            written, digest, data = former.files.pop(path.name, (0, "", b""))
-            if written != length:
+            name, gone = taken.get(path.name, (path.name, ()))
+            written, digest, data = former.files.pop(name, (0, "", b""))
+            standing = [receipt for receipt in receipts_in(data) if receipt.length] if gone else []
+            if gone and len(standing) == entries + len(gone):
+                lost += [receipt for receipt in receipts_in(data) if not receipt.length]
+                lost += [standing.pop(number) for number in reversed(gone)]
+                data = b"".join(receipt.packed() for receipt in standing)
+            elif written != length:
                 has_grown = 0 < written < length and checksum(path, written) == digest
                 start = written if has_grown else 0
                 found = [*maker.receipts(documents_in(path, length, start), ledger)]

@@ -118,6 +118,8 @@ class Findings:
         self.lost_by_host: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.cuts: dict[str, list[Cut]] = {}  # segment -> its cuts, first to last
         self.entries: Counter[str] = Counter()  # segment -> entries that go
+        self.taken: defaultdict[str, list[int]] = defaultdict(list)  # segment -> numbers of its documents that go
+        self._read: Counter[str] = Counter()  # segment -> its documents, as far as it was read
         self.payloads: set[str] = set()  # digests of payloads that go, though records that stay refer to them
         self.digests: dict[int, int] = {}
         """Digest of a text that goes -> how many digests its document has left; that is the last of them."""
@@ -168,6 +170,8 @@ class Findings:
             self.texts.extend([_text_digest(entry) for at, entry in enumerate(entries) if at not in gone])
             for number in gone:
                 self._count_document(entries[number])
+            self.taken[name] += [self._read[name] + number for number in gone]
+        self._read[name] += len(urls)
         self.entries[name] += len(gone)
         self.numbers["documents" if kind == "corpus" else "link_rows"] += len(gone)
         return gone or None
@@ -398,7 +402,8 @@ class _PausedCrawl:
             shutil.rmtree(directory / "state/shingles", ignore_errors=True)  # a start makes it anew of the corpus
             (directory / "report.html").unlink(missing_ok=True)  # it shows texts
         if any((directory / "corpus").glob("*")):
-            write_card(directory)
+            taken = {new.name: (name, self.findings.taken[name]) for name, new in self._targets.items()}
+            write_card(directory, taken)
         self._store.commit(Changes(meta={TAKEDOWN: "{}"}))
 
     # -- segments

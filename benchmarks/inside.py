@@ -3,14 +3,13 @@
 InstantClean: text workers that answer at once, for memory.py and the cases `instant` and `long` of crawl.py: what is
 left is the main process.  A page's links are its own; its text, with all that was found in it, is that of one of the
 first pages, under digests and shingles of its own, so that nothing is a duplicate.  Weighing: what the parts of the
-main process take of its memory, for memory.py.  FaultLayer: kills and full disks on order, for faults.py.
+main process take of its memory, for memory.py.  FaultLayer: kills on order, for faults.py.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
-import errno
 import gc
 import json
 import mmap
@@ -357,7 +356,6 @@ BEFORE: dict[str, tuple[Any, str]] = {
     "load": (SqliteStore, "load"),
     "recover": (directory, "recorded_segments"),
     "restore": (Frontier, "restore"),
-    "fsync": (os, "fsync"),
     "commit": (SqliteStore, "commit"),
 }
 AFTER: dict[str, tuple[Any, str]] = {
@@ -376,8 +374,8 @@ class FaultLayer:
     """Wraps the functions at which the crawl touches the disk."""
 
     def __init__(self, crawler: Crawler) -> None:
-        point, number, *error = (crawler.settings.get("FAULT") or ":0").split(":")
-        self._point, self._number, self._error = point, int(number), error[0] if error else ""
+        self._point, _, number = (crawler.settings.get("FAULT") or ":0").partition(":")
+        self._number = int(number)
         self._passed = 0
         for places, before in ((BEFORE, True), (AFTER, False)):
             for name, (owner, function) in places.items():
@@ -388,15 +386,10 @@ class FaultLayer:
     from_crawler = classmethod(lambda cls, crawler: cls(crawler))
 
     def passes(self, point: str) -> None:
-        """The process is at *point*: the fault happens here if it is its time."""
-        if point != self._point:
-            return
-        self._passed += 1
-        if self._passed >= self._number:
-            if not self._error:
-                os.kill(os.getpid(), signal.SIGKILL)
-            number = getattr(errno, self._error)
-            raise OSError(number, os.strerror(number))
+        """The process is at *point*: it is killed here if it is its time."""
+        self._passed += point == self._point
+        if point == self._point and self._passed >= self._number:
+            os.kill(os.getpid(), signal.SIGKILL)
 
     def _wrap(self, owner: Any, name: str, point: str, before: bool) -> None:
         function: Callable[..., Any] = getattr(owner, name)
@@ -428,14 +421,10 @@ class FaultLayer:
 
     def _wrap_store(self) -> None:
         function = SqliteStore._prepare
-        most = self._number if self._point == "pages" else 0
 
         def wrapped(store: SqliteStore) -> None:
             function(store)
             store._writer.connection.execute(f"PRAGMA wal_autocheckpoint={_WAL_PAGES}")
-            if most:
-                pages = store._writer.connection.execute("PRAGMA page_count").fetchone()[0]
-                store._writer.connection.execute(f"PRAGMA max_page_count={pages + most}")
 
         SqliteStore._prepare = wrapped  # type: ignore[method-assign]
 

@@ -109,7 +109,7 @@ def _faulty(rng: Random) -> Plan:
     )
     if away and rng.random() < 0.7:
         faults, edits = (), []  # else hardly a session lasts as long
-    is_cut = options.get("SPIDERLING_DURABILITY") != "normal" and rng.random() < 0.5
+    is_cut = rng.random() < 0.5
     is_older = rng.random() < 0.1
     return Plan(options, faults, tuple(edits), is_cut, is_older, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
 
@@ -188,6 +188,8 @@ class _History:
                 return
             if ending.kind == "killed":
                 directory = self._image(session, number, plan.power_cut)
+                if plan.power_cut and plan.options.get("SPIDERLING_DURABILITY") == "normal":
+                    self._acknowledged.content.clear()  # it has promised a whole crawl, without its last seconds
             self._told.wrong += [f"{line} (after session {number}, {ending.kind})" for line in self._checked(directory)]
             if ending.kind == "finished":
                 self._told.wrong += self._corpus(directory)

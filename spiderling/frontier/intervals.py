@@ -82,6 +82,10 @@ class Intervals:
         host.due = max(min(host.due, latest), self._interval_ends(host))
         return host.due
 
+    def rested(self, host: Host) -> float:
+        """When *host*, which may have no place, is due: at most the longest pause after its last start, or ours."""
+        return min(host.due, max(host.last_start, self._restored_at) + MAX_PAUSE_S)
+
     def hasten(self, host: Host) -> None:
         """The intervals have become shorter: *host* waits no longer than they, or it itself, ask for."""
         host.due = min(host.due, max(host.quiet_until, self._interval_ends(host)))

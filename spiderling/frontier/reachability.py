@@ -292,9 +292,10 @@ class Probes:
 
     def due_in(self, host: Host, address: str, now: float) -> float | None:
         """Seconds until *host* may be probed at *address*; None if it is in transit or not due within a minute."""
-        if host.in_transit or host.due > now + LONG_S:
+        rested = self._intervals.rested(host)
+        if host.in_transit or rested > now + LONG_S:
             return None
-        due = max(host.due, self._intervals.earliest_start(host, address, now))
+        due = max(rested, self._intervals.earliest_start(host, address, now))
         if due == math.inf:
             return SLOT_PAUSE_S
         return None if due > now + LONG_S else max(0.0, due - now)

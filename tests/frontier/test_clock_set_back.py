@@ -99,3 +99,12 @@ def test_whatever_the_clock_does_between_runs_the_crawl_ends(crawl, seeds, steps
     times = [start.time for start in crawl.starts[asked:]]
     gaps = [after - before for before, after in itertools.pairwise(times)]
     assert max(gaps, default=0.0) <= MAX_PAUSE_S + 60.0
+
+
+def test_a_host_whose_clock_was_ahead_can_be_probed_after_the_longest_pause() -> None:
+    """It has no place, so its row still says when it is due; a doubt of the network waited for it for ever."""
+    crawl = VirtualCrawl({"http://a.cz/": page()}).run("http://a.cz/")
+    address = crawl.starts[-1].address
+    crawl.restart(-500_000_000.0)
+    crawl.now += MAX_PAUSE_S
+    assert crawl.frontier.probes.due_in(crawl.frontier.host("a.cz"), address, crawl.now) == 0.0

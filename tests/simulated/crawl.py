@@ -38,6 +38,7 @@ from spiderling.spiders.spiderling import SpiderlingSpider
 from tests.recorded_disk import Recording, recorded
 from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
 from tests.simulated.network import Away, Network
+from tests.simulated.redis import Redis
 from tests.simulated.web import Workers
 
 LONGEST_S = 6 * 3600.0  # seconds of virtual time after which a session that goes on has hung; chosen
@@ -74,6 +75,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+SHARDS = 2  # of a crawl that has shards
 SHORT = -1  # in place of an errno: a write takes half of its bytes
 
 
@@ -88,7 +90,9 @@ class Fault(NamedTuple):
 class Disk(Recording):
     """The recorded JOBDIR, whose calls are counted and fail by plan."""
 
-    unwatched = frozenset(("crawl.log", "state/lock"))
+    unwatched = frozenset(
+        f"{place}{name}" for place in ("", "shard-00/", "shard-01/") for name in ("crawl.log", "state/lock")
+    )
 
     def __init__(self, directory: Path, faults: tuple[Fault, ...]) -> None:
         super().__init__(directory)
@@ -125,7 +129,7 @@ class Disk(Recording):
                 continue
             if fault.code == errno.ENOSPC and kind not in ("write", "sync"):
                 continue
-            if fault.code == errno.EMFILE and (kind != "open" or (fault.lasts and name.startswith("state/"))):
+            if fault.code == errno.EMFILE and (kind != "open" or (fault.lasts and "state/" in name)):
                 continue  # a crawl that closes its segments has some again
             if fault.code == SHORT:
                 self._halves = kind == "write"
@@ -162,7 +166,7 @@ class Edit(NamedTuple):
     """What a person does while a session runs."""
 
     after_s: float
-    what: str  # control, stop, kill or clock
+    what: str  # control, stop, kill, clock or redis
     value: Any = None
 
 
@@ -240,8 +244,16 @@ class Session:
     """Runs a crawl in *directory* until it ends, is stopped or killed."""
 
     def __init__(
-        self, directory: Path, plan: Plan, network: Network, clock: Clock, rng: Random, told: Acknowledged
+        self,
+        directory: Path,
+        plan: Plan,
+        network: Network,
+        clock: Clock,
+        rng: Random,
+        told: Acknowledged,
+        redis: Redis | None = None,
     ) -> None:
+        """*redis*: that over which two shards of the crawl run; None: it has none."""
         self.directory = directory
         self._plan = plan
         self._network = network
@@ -249,10 +261,12 @@ class Session:
         self._rng = rng
         self._told = told
         self.disk = Disk(directory, plan.faults)
-        self.disk.phase = self._phase
+        self.disk.phase = self._phase if redis is None else str
         self._is_open = False
-        self._crawler: Crawler | None = None
+        self._redis = redis
+        self._crawlers: list[Crawler] = []
         self._is_killed = False
+        self._stopping: list[Any] = []
 
     def run(self) -> Ending:
         """The session, from the command to the end of the process."""
@@ -267,10 +281,12 @@ class Session:
         if self._plan.is_older:
             _make_older(self.directory)
             self.disk = Disk(self.directory, self._plan.faults)
-            self.disk.phase = self._phase
+            self.disk.phase = self._phase if self._redis is None else str
         with ExitStack() as stack:
             stack.enter_context(mock.patch.dict(MIGRATIONS, {SCHEMA_VERSION - 1: _MIGRATION}))
             stack.enter_context(self._clock.shown())
+            if self._redis is not None:
+                stack.enter_context(self._redis.standing_in())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
             for module, name, limit in LIMITS:
                 stack.enter_context(mock.patch.object(module, name, limit))
@@ -328,23 +344,22 @@ class Session:
         stops = [line for line in ears.errors if line.startswith("The crawl stops: ")]
         others = [line for line in ears.errors if line not in stops and "is left aside until it is mended" not in line]
         ending.wrong += [f"error: {line}" for line in others]
-        if (ending.kind == "failed") != (len(stops) == 1):
+        if (ending.kind == "failed") != (0 < len(stops) <= len(self._crawlers)):
             ending.wrong.append(f"{ending.kind}, and says {stops}")
         return ending
 
     def _kind(self) -> str:
-        assert self._crawler is not None
-        stats = self._crawler.stats.get_stats()
-        if FAILED_STAT in stats:
+        stats = [crawler.stats.get_stats() for crawler in self._crawlers]
+        if any(FAILED_STAT in each for each in stats):
             return "failed"
-        return "finished" if stats.get("finish_reason") == "finished" else "stopped"
+        return "finished" if all(each.get("finish_reason") == "finished" for each in stats) else "stopped"
 
     def _committing(self, commit: Any) -> Any:
         """Note what a commit has acknowledged."""
 
         def committing(store: SqliteStore, changes: Changes) -> None:
             commit(store, changes)
-            if not self.disk.is_dead:
+            if not self.disk.is_dead and self._redis is None:
                 with self.disk.spared():
                     for row in changes.segments:
                         name = f"{row.kind}/{row.name}"
@@ -353,22 +368,30 @@ class Session:
         return committing
 
     async def _crawl(self) -> None:
-        settings = Settings()
-        settings.setdict({**SETTINGS, **self._plan.options, "JOBDIR": str(self.directory)}, priority="project")
-        settings.copy = lambda: settings  # type: ignore[method-assign]  # which takes 20 ms
-        self._crawler = crawler = Crawler(SpiderlingSpider, settings)
-        crawler.signals.connect(self._opened, signals.spider_opened)
         for edit in self._plan.edits:
             asyncio.get_running_loop().call_later(edit.after_s, self._do, edit)
+        await asyncio.gather(*(self._crawl_one() for _ in range(1 if self._redis is None else SHARDS)))
+
+    async def _crawl_one(self) -> None:
+        settings = Settings()
+        settings.setdict({**SETTINGS, **self._plan.options, "JOBDIR": str(self.directory)}, priority="project")
+        if self._redis is not None:
+            settings.setdict({**self._redis.options, "SPIDERLING_SHARDS": SHARDS}, priority="project")
+        settings.copy = lambda: settings  # type: ignore[method-assign]  # which takes 20 ms
+        crawler = Crawler(SpiderlingSpider, settings)
+        self._crawlers.append(crawler)
+        crawler.signals.connect(self._opened, signals.spider_opened)
         await crawler.crawl_async(lang="cs", seeds=" ".join(self._network.web.seeds))
+        if crawler.stats.get_value("finish_reason") != "finished":  # else the other shard would wait for it
+            self._stop()
 
     def _opened(self) -> None:
         self._is_open = True
 
     def _phase(self) -> str:
-        if self._crawler is None or not self._is_open:
+        if not self._is_open:
             return "start"
-        return "close" if crawl_of(self._crawler).stopping else "run"
+        return "close" if crawl_of(self._crawlers[0]).stopping else "run"
 
     def _do(self, edit: Edit) -> None:
         if edit.what == "control":
@@ -381,8 +404,17 @@ class Session:
             self._clock.wall_ahead_s += edit.value
         elif edit.what == "kill":
             self._is_killed = True
-        elif self._crawler is not None and self._crawler.crawling:
-            if self._crawler.engine.running:
-                self._stopping = asyncio.ensure_future(self._crawler.stop_async())
+        elif edit.what == "redis":
+            if self._redis is not None:
+                self._redis.suffer(edit.value)
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        for crawler in self._crawlers:
+            if not crawler.crawling:
+                continue
+            if crawler.engine.running:
+                self._stopping.append(asyncio.ensure_future(crawler.stop_async()))
             else:  # a signal waits for the engine (engine/scheduler.py, Opening)
-                asyncio.get_running_loop().call_later(0.01, self._do, edit)
+                asyncio.get_running_loop().call_later(0.01, self._stop)

@@ -26,6 +26,7 @@ from tests.recorded_disk import after_kill, after_power_cut, write_files
 from tests.simulated.clock import Clock
 from tests.simulated.crawl import CALM, SETTINGS, SHORT, Acknowledged, Edit, Ending, Fault, Plan, Session, is_older
 from tests.simulated.network import Away, Network
+from tests.simulated.redis import TROUBLES, Redis
 from tests.simulated.web import generated
 
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # where histories are played, in memory
@@ -43,9 +44,10 @@ CONTROLS = (
     b"seeds: &all ['http://h0.test/0', 'http://nowhere/', 'x', *all]\n",
     b"seeds: ['http://h0.test/0', 'http://nowhere/', 'http://10.0.0.1/']\nblock_networks: ['10.0.0.0/8']\n",
     b"ask_again: [dns, connection, timeout, http-error]\n",
-    b"reopen: [h1.test, h2.test]\nmax_pages: 12\n",
+    b"reopen: [w1.test, h2.test]\nmax_pages: 12\n",
     b"pause: true\npause: false\nmax_pages: 1e400\n",
 )
+FIRST_OF_SHARDS = 1_000_000  # seeds from this one on are of crawls with shards
 SPARE_S = 1e-3  # seconds by which an interval may be short: what a float leaves out
 YEARS_20_S = 6.3e8
 CHANGES = (
@@ -81,7 +83,24 @@ def planned(seed: int) -> list[Plan]:
     """Two or three sessions with faults, and one without."""
     rng = Random(f"plan {seed}")
     plans = [_faulty(rng) for _ in range(rng.randint(1, 3))]
+    if has_shards(seed):
+        plans = [_shared(rng, plan) for plan in plans]
     return [*plans, Plan(rests_s=rng.choice((0.0, 5.0, 5000.0)))]
+
+
+def has_shards(seed: int) -> bool:
+    """Whether the crawl of *seed* has two shards."""
+    return seed >= FIRST_OF_SHARDS
+
+
+def _shared(rng: Random, plan: Plan) -> Plan:
+    """*plan* for shards: what happens to their Redis comes to it; its clock is no concern of theirs."""
+    edits = [edit for edit in plan.edits if edit.what != "clock"]
+    if rng.random() < 0.6:
+        begin_s = rng.uniform(0, 15)
+        edits.append(Edit(begin_s, "redis", rng.choice(TROUBLES)))
+        edits.append(Edit(begin_s + rng.choice((0.5, 4.0, 30.0)), "redis", "back"))
+    return replace(plan, edits=tuple(edits), is_older=False)
 
 
 def _faulty(rng: Random) -> Plan:
@@ -169,25 +188,28 @@ class _History:
     def __init__(self, told: Told, scratch: Path) -> None:
         self._told = told
         self._scratch = scratch
+        self._now = scratch / "now"  # where the crawl is, under one name whatever kills and power cuts have left
         self._rng = Random(f"run {told.seed}")
         self._clock = Clock()
         self._network = Network(generated(Random(f"web {told.seed}"), told.pages), self._clock, self._rng)
         self._acknowledged = Acknowledged()
+        self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
 
     def play(self) -> None:
-        directory = self._scratch / "0" / "job"
+        self._move_to("0")
+        directory = self._now / "job"
         for number, plan in enumerate(self._told.plans, 1):
             self._clock.now += plan.rests_s
             if directory.is_dir():
                 (directory / "control.yaml").write_bytes(CALM)
-            session = Session(directory, plan, self._network, self._clock, self._rng, self._acknowledged)
+            session = Session(directory, plan, self._network, self._clock, self._rng, self._acknowledged, self._redis)
             ending = session.run()
             self._told.endings.append(ending)
             self._told.wrong += [f"{line} (session {number})" for line in ending.wrong]
             if ending.kind == "hung":
                 return
             if ending.kind == "killed":
-                directory = self._image(session, number, plan.power_cut)
+                self._image(session, number, plan.power_cut)
                 if plan.power_cut and plan.options.get("SPIDERLING_DURABILITY") == "normal":
                     self._acknowledged.content.clear()  # it has promised a whole crawl, without its last seconds
             self._told.wrong += [f"{line} (after session {number}, {ending.kind})" for line in self._checked(directory)]
@@ -199,13 +221,19 @@ class _History:
             self._told.wrong.append(f"unfinished: {self._told.endings[-1].kind}, {self._told.endings[-1].lines[-3:]}")
         self._told.wrong += self._manners()
 
-    def _image(self, session: Session, number: int, power_cut: bool) -> Path:
-        """What the killed process, or the power cut, has left, in a directory of its own."""
+    def _move_to(self, name: str) -> None:
+        (self._scratch / name).mkdir()
+        self._now.unlink(missing_ok=True)
+        self._now.symlink_to(self._scratch / name)
+
+    def _image(self, session: Session, number: int, power_cut: bool) -> None:
+        """Go on with what the killed process, or the power cut, has left; what it has open still is elsewhere."""
         if power_cut:
             files = after_power_cut(session.disk, len(session.disk.steps), self._rng)
         else:
             files = after_kill(session.disk)
-        return write_files(files, self._scratch / str(number) / "job")
+        self._move_to(str(number))
+        write_files(files, self._now / "job")
 
     def _checked(self, directory: Path) -> Iterator[str]:
         """What is wrong with the directory of a crawl that does not run."""
@@ -220,9 +248,9 @@ class _History:
                 shutil.copytree(directory, copy)
             if is_older(copy):
                 return  # a session that was to bring it to this version has failed
-            with closing(Inspection(copy)) as crawl:
-                for line in problems(crawl):
-                    yield f"damaged: {line}"
+            for place in [copy] if self._redis is None else sorted(copy.glob("shard-*")):
+                with closing(Inspection(place)) as crawl:
+                    yield from (f"damaged: {line}" for line in problems(crawl))
         except BadInput:
             if self._acknowledged.content:
                 yield "lost: the state is gone"
@@ -231,12 +259,12 @@ class _History:
 
     def _corpus(self, directory: Path) -> Iterator[str]:
         """Whether each text that can be had is in the corpus, once."""
-        documents = [d for path in sorted(directory.glob("corpus/*.zst")) for d in read_documents(path)]
+        documents = [d for path in sorted(directory.glob("**/corpus/*.zst")) for d in read_documents(path)]
         texts = Counter("\n".join(document.paragraphs) for document in documents)
         web = self._network.web
         strange = {"\n".join(one.paragraphs) for one in documents if web.is_of_liar(one.attributes["url"])}
         self._told.documents = len(documents)
-        yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1)
+        yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and self._redis is None)
         wanted = web.texts()
         yield from (f"lost: {text[:30]} is not in the corpus" for text in sorted(wanted - texts.keys()))
         yield from (f"foreign: {text[:30]}" for text in texts if text not in wanted | strange)

@@ -97,7 +97,7 @@ class Web:
 
 def generated(rng: Random, pages: int = 0) -> Web:
     """A web of 20 to 60 *pages*, or of so many; some hosts share an address."""
-    hosts = [f"h{number}.test" for number in range(rng.randint(3, 6))]
+    hosts = [f"{'hw'[number % 2]}{number}.test" for number in range(rng.randint(3, 6))]  # two shards share them
     addresses = {host: tuple(_addresses(rng, len(hosts))) for host in hosts}
     manners = {host: Manner(rng.choice(LIES), rng.choice((0.3, 1.0))) for host in hosts[1:] if rng.random() < 0.15}
     pages = pages or rng.choice((20, 25, 30, 40, 60))

@@ -1,9 +1,10 @@
-"""Whole crawls in virtual time with faults by a seed: kills, power cuts, bad disks, clocks, people, networks.
+"""Whole crawls in virtual time with faults by a seed: kills, power cuts, bad disks, clocks, people, networks, liars.
 
     python -m benchmarks.simulated_faults [--seeds N] [--from SEED] [--jobs N] [--planted] [--every]
 
 Scrapy's engine and all of the product run in this process, against a generated web and on a recorded disk
-(tests/simulated/).  A seed that fails is told, made small and told again; ``--seeds 1 --from SEED`` repeats it alone.
+(tests/simulated/); with seeds from 1,000,000 on, two shards over a Redis in memory.  A seed that fails is told, made
+small and told again; ``--seeds 1 --from SEED`` repeats it alone.
 ``--every`` fails each call on the disk of a small crawl, one after the other, with each error.  ``--planted`` brings
 mended faults back, one by one, and asks whether the seeds find them.
 """

@@ -148,6 +148,7 @@ NEEDS = {
     "datatrove": module("datatrove"),
     "datatrove's MinHash": Need(has_minhash, "pip install orjson regex tokenizers", may_be_missing=True),
     "duckdb": module("duckdb"),
+    "fakeredis": module("fakeredis"),
     "nbclient": module("nbclient"),
     "phonenumbers": module("phonenumbers"),
     "pypdfium2": module("pypdfium2"),

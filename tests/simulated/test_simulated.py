@@ -17,6 +17,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from tests.recorded_disk import recorded
 from tests.simulated.crawl import Disk, Fault
+from tests.simulated.history import FIRST_OF_SHARDS
 from tests.simulated.planted import PLANTED, ROOT, changed, planted
 
 
@@ -36,6 +37,14 @@ def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
     said, found = simulated(ROOT, "--seeds", "12")
     assert (found["seeds"], said.count("seed ")) == (12, 0), said
     assert found["documents"] > 200 and "killed" in said and "failed" in said
+
+
+@needs("SQLite's VFS")
+@needs("fakeredis")
+def test_two_shards_with_faults_keep_together_what_they_must() -> None:
+    said, found = simulated(ROOT, "--seeds", "2", "--from", str(FIRST_OF_SHARDS))
+    assert (found["seeds"], said.count("seed ")) == (2, 0), said
+    assert found["documents"] > 20
 
 
 @needs("SQLite's VFS")

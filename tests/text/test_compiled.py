@@ -275,6 +275,7 @@ def test_any_texts_have_equal_scores_and_short_words(texts, width):
 
 
 HOSTILE = {
+    "a mark of ours in a text without elements": b"<p>Previous<&#30;/strong> and &#30; more</p>",
     "text behind the end": b"<p>x</p></body></html> \n <p>y</p>z &#28; " * 50,
     "attributes behind what looks like a value": b'<p =" ' + b" ".join(b"a%d" % i for i in range(9000)) + b'">x',
     "quotes without an end": b"<p a='" * 10_000,

@@ -426,7 +426,8 @@ class Builder:
 
     def _line(self, text: str) -> str:
         """The pieces in *text* as one line."""
-        return " ".join((self.joined(text) if EDGE in text else text).split())
+        is_joined = EDGE in text or SEAM in text
+        return " ".join((self.joined(text) if is_joined else text).split())
 
     def _element_changed(self) -> None:
         """An element that ends no block, but stands in the tree, began or ended."""

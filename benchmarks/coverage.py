@@ -1,6 +1,6 @@
 """How much of a web a crawl has: estimates by lists of pages beside the truth, and beside Chao's estimate by links.
 
-    python -m benchmarks.coverage [--quick] [--data DIR] [--pages N]
+    python -m benchmarks.coverage [--quick] [--data DIR] [--webs thai,graph:en,...]
 
 Simulated crawls of generated webs, of what a real crawl of the bundled miniature web recorded, and of the graph in DIR
 are stopped at 2, 5, 10, 25 and 50 % of the words.  Two lists of 500 pages each tell what they have: one drawn from all
@@ -14,6 +14,7 @@ The peer is Chao's estimate of the number of hosts by those that one or two othe
 
 from __future__ import annotations
 
+import argparse
 import math
 import tempfile
 import time
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.common import arguments, result, table
+from benchmarks.common import result, table
 from benchmarks.strategies import Job, open_web, record
 from simulator.pages import BYTES_PER_WORD, Array, PageWeb
 from simulator.replay import Replay, world
@@ -213,9 +214,14 @@ def looked_up_us() -> tuple[float, int]:
 
 
 def main() -> None:
-    options = arguments(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="every third web, once")
+    parser.add_argument("--data", type=Path, help="directory that holds graph/")
+    parser.add_argument("--webs", help="these alone, with commas")
+    options = parser.parse_args()
     seeds = (1,) if options.quick else (1, 2)
     webs = [*GENERATED, *MINIWEBS, *(GRAPHS if options.data else ())][:: 3 if options.quick else 1]
+    webs = options.webs.split(",") if options.webs else webs
     both, copied = Tally(), Tally()
     naive: list[float] = []
     rows: list[tuple[object, ...]] = []

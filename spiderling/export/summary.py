@@ -2,8 +2,9 @@
 
 Fields and queries stand in eu.yaml.  The queries run on a copy of what they need, in these tables:
 
-- ``host``, ``count``, ``event`` as in the state, of all shards, ``host`` with the registrable ``domain``;
+- ``host``, ``count`` as in the state, of all shards, ``host`` with the registrable ``domain``;
 - ``statement``: origin, file and signal of each statement in the consent ledger; ``rule``: the rule of each signal;
+- ``takedown``: when, and how much went, but not what, which must not be published again;
 - ``option``, ``purpose``, ``archive``; ``crawl``: begin, last batch and version; ``provider``: the size of the list of
   domains.
 """
@@ -26,7 +27,7 @@ from spiderling.base.files import read_yaml, saving, write_whole
 from spiderling.base.opt_outs import Signal
 from spiderling.base.terminal import markdown_table
 from spiderling.base.urls import name_of, registrable_domain
-from spiderling.jobdir.card import cell, last_names
+from spiderling.jobdir.card import TAKEDOWNS, cell, last_names
 from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
 
@@ -37,7 +38,8 @@ FOR_A_PERSON = "(to be filled in by a person)"
 NOTHING = "(none)"
 _TABLES = """
 CREATE TABLE host(name, domain, pages, documents, words, downloaded_bytes, kept_bytes);
-CREATE TABLE count(key, value); CREATE TABLE event(time, what); CREATE TABLE option(name, value);
+CREATE TABLE count(key, value); CREATE TABLE option(name, value);
+CREATE TABLE takedown(time, hosts, urls, documents, words);
 CREATE TABLE statement(origin, file, signal); CREATE TABLE rule(signal, rule); CREATE TABLE purpose(name);
 CREATE TABLE archive(name); CREATE TABLE crawl(begun, last, version); CREATE TABLE provider(percent, most);
 """
@@ -82,7 +84,10 @@ def _tables_of(crawl: AnyCrawl, is_small: bool) -> sqlite3.Connection:
     rows: dict[str, Iterable[tuple[Any, ...]]] = {
         "host": (_with_domain(row) for part in crawl.parts for row in part.cursor(_HOSTS)),
         "count": crawl.counts.items(),
-        "event": (tuple(row.values()) for row in crawl.rows("SELECT time, what FROM event")),
+        "takedown": (
+            (said["time"], *(said["taken"][what] for what in ("hosts", "urls", "documents", "words")))
+            for said in read_note(crawl.meta, TAKEDOWNS, list[dict[str, Any]]())
+        ),
         "option": ((name, str(value)) for name, value in asdict(options).items()),
         "statement": (
             (row["origin"], row["file"], signal)

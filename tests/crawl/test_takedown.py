@@ -142,6 +142,10 @@ def test_it_leaves_and_the_crawl_goes_on_without_it(directory, server, tmp_path)
     assert sum(file.get("taken_down", 0) for file in manifest["files"]) == gone["corpus"], "they leave their leaves"
     assert scrapy("verify", str(directory / "corpus")).code == 0
     assert f"{gone['corpus']} documents were taken down" in (directory / "corpus/README.md").read_text()
+    assert scrapy("export", str(directory), "--summary", "eu", "-o", str(tmp_path / "summary")).code == 0
+    summary = (tmp_path / "summary/summary.md").read_text("utf-8")
+    assert f"| 2 | {numbers['urls']} | {numbers['documents']} | {numbers['words']:,} |" in summary
+    assert "goes.test" not in summary, "what is taken down is not named in public"
 
     (directory / "control.yaml").write_text('reopen: ["goes.test"]\n')
     asked = len(server.log_entries)

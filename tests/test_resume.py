@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import random
 import resource
@@ -12,6 +13,7 @@ import sqlite3
 import time
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from conftest import NETWORK, Crawl, damage_in, page, serving
@@ -28,7 +30,7 @@ from spiderling.crawl.crawl import Crawl as OpenCrawl
 from spiderling.frontier import Frontier
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.jobdir.directory import Jobdir, judge_surplus
+from spiderling.jobdir.directory import Jobdir, acquire, judge_surplus
 from webs.web import FixedWeb, WebResponse
 
 PAGES = 14
@@ -281,6 +283,15 @@ async def test_what_the_kept_text_was_judged_by_cannot_change(tmp_path, name, va
     crawl = OpenCrawl(Options(**options), tmp_path / "job", pytest.fail)  # the refused one left no lock
     assert crawl.is_resumed
     await crawl.close()
+
+
+def test_a_lock_that_cannot_be_written_is_not_held(tmp_path):
+    full = Path("/dev/full")
+    with pytest.raises(OSError, match="Invalid argument") as failed:
+        acquire(full, tmp_path)
+    with full.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert failed.tb is not None, "it holds the frame in which the lock was open"
 
 
 def test_a_queue_that_cannot_be_read_stops_the_crawl_with_one_message(tmp_path):

@@ -315,8 +315,8 @@ class Jobdir:
                 self._refuse_foreign()
             self.state.mkdir(parents=True, exist_ok=True)
             self.corpus.mkdir(exist_ok=True)
-            self._lock = acquire(path / LOCK, path)
             self._opened = {place: _identity(place) for place in (path, self.state, self.corpus)}
+            self._lock = acquire(path / LOCK, path)
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise JobdirError(
@@ -409,6 +409,9 @@ def acquire(file: Path, directory: Path) -> IO[str]:
     lock = file.open("a+", encoding="utf-8")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        lock.flush()
     except BlockingIOError:
         lock.seek(0)
         holder = lock.read().strip() or "another process"
@@ -417,7 +420,8 @@ def acquire(file: Path, directory: Path) -> IO[str]:
             f"the crawl directory {directory} is in use by {holder}. Stop that crawl first, or give another "
             "with -s JOBDIR=..."
         ) from None
-    lock.truncate(0)
-    lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-    lock.flush()
+    except OSError:
+        with suppress(OSError):  # what is not written yet cannot be
+            lock.close()
+        raise
     return lock

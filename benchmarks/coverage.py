@@ -246,7 +246,7 @@ def main() -> None:
                         copied.note(estimate([told["any"], told["walk"]]), truth.shares, stop)
                         naive.append(abs(by_links(web, fetched, truth) - truth.shares["hosts"]))
             rows += tally.rows(name)
-            print(f"{name}: done", flush=True)
+            print(f"{name}: {[*tally.rows(name)]}", flush=True)  # it may be broken off
     rows += [*both.rows("all"), *copied.rows("all, one list copies the crawl")]
     table(("web", "what", "asked", "answered", "within", "mean error", "width at 25 %"), rows)
     us, kept = looked_up_us()

@@ -137,6 +137,7 @@ RULES: dict[str, Run | Elsewhere | NotRun] = {
     r"scrapy export .*--drop-host .*": Run(says=" dropped"),
     r"scrapy export .*--summary eu .*": Run(says="summary.html"),
     r"scrapy export .*": Run(says=" documents in "),
+    r"scrapy verify cs(/|\.jsonl .*)": Elsewhere("cli/test_receipts.py", 'exports / "dataset", *exports.glob("x.*")'),
     r"scrapy verify .*": Run(says="documents are as they were"),
     r"scrapy dedup .*": Run(),
     r"python examples/read_corpus\.py .*": (

@@ -42,6 +42,13 @@ def test_words_count_by_words() -> None:
     assert found.pages.share == pytest.approx(0.1) and found.words.share == pytest.approx(90 / 99)
 
 
+def test_what_was_not_fetched_counts_by_what_is_kept_of_the_others() -> None:
+    half = listed([at % 2 == 0 for at in range(200)])
+    one, other = estimate([half]).pages, estimate([half._replace(kept_share=0.5)]).pages
+    assert one is not None and other is not None
+    assert one.share == pytest.approx(1 / 2) and other.share == pytest.approx(2 / 3)
+
+
 def test_pages_of_one_host_say_less_than_pages_of_many() -> None:
     has = [at % 10 < 5 for at in range(200)]
     whole_hosts = estimate([listed(has, hosts=10)]).pages
@@ -118,7 +125,7 @@ def test_a_crawl_says_what_it_has_and_stops_when_that_is_enough(tmp_path: Path) 
         assert crawl.run().lines("is finished.")
     with closing(Inspection(crawl.directory)) as inspection:
         found, missing = look_up(inspection, read_lists(str(lists))[0])
-    assert int(found.has.sum()) == 80 and sorted(missing) == sorted(unknown)
+    assert int(found.has.sum()) == 80 and sorted(missing) == sorted(unknown) and found.kept_share == 1
     said = scrapy("inspect", str(crawl.directory), "--coverage", str(lists)).out
     assert said.startswith("The crawl has 80% of the words (") and "80% of the pages (" in said
     left = scrapy("inspect", str(crawl.directory), "--coverage", str(lists), "--missing").out

@@ -52,6 +52,7 @@ class LookedUp(NamedTuple):
     words: NDArray[np.float64]  # empty: the list does not say
     host: NDArray[np.int64]  # a number for each host
     host_has: NDArray[np.bool_]  # whether the crawl has text of the page's host
+    kept_share: float = 1.0  # of its pages that were fetched: a page that was not may hold no text in the language
 
 
 class Coverage(NamedTuple):
@@ -124,6 +125,7 @@ def look_up(crawl: AnyCrawl, listed: PageList) -> tuple[LookedUp, list[str]]:
         np.array([listed.words[page.url] for page in judged] if listed.words else [], float),
         np.array([numbers[page.host] for page in judged], np.int64),
         np.array([page.host in giving for page in judged], bool),
+        (sum(had.values()) + 1) / (len(had) + 1),
     )
     return looked_up, [page.url for page in judged if page.url not in had]
 
@@ -187,8 +189,8 @@ def estimate(lists: Sequence[LookedUp]) -> Coverage:
         return Coverage(None, None, None, f"{'; '.join(told)}: {_MIN_PAGES} of {_MIN_HOSTS} hosts are needed")
     found = {
         "hosts": [_hosts(one) for one in usable],
-        "pages": [_ratio(one.has, np.ones(len(one.has)), one.host) for one in usable],
-        "words": [_ratio(one.has, one.words, one.host) for one in usable if one.words.any()],
+        "pages": [_ratio(one.has, _weights(one, one.has), one.host) for one in usable],
+        "words": [_ratio(one.has, _weights(one, one.has) * one.words, one.host) for one in usable if one.words.any()],
     }
     joined = {what: _joined(what, ratios) for what, ratios in found.items()}
     hosts, pages, words = (None if isinstance(one, str) else one for one in joined.values())
@@ -213,6 +215,11 @@ class _Ratio(NamedTuple):
     clusters: int  # hosts
 
 
+def _weights(one: LookedUp, has: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """What the crawl has counts whole, all else by the share that is likely to hold text."""
+    return np.where(has, 1.0, one.kept_share)
+
+
 def _ratio(has: NDArray[np.bool_], weight: NDArray[np.float64], host: NDArray[np.int64]) -> _Ratio:
     """The share of *weight* that is had, and its variance with hosts as clusters."""
     total = weight.sum()
@@ -230,10 +237,10 @@ def _hosts(one: LookedUp) -> _Ratio:
     there are f1 (f1 - 1) / 2 (f2 + 1) (Chao 1984, corrected for bias).
     """
     _, first, pages = np.unique(one.host, return_index=True, return_counts=True)
-    has = one.host_has[first].astype(float)
+    has = one.host_has[first]
     once = pages == 1
     unseen = once.sum() * (once.sum() - 1) / 2 / ((pages == 2).sum() + 1)
-    weight = np.where(once, 1 + unseen / max(1, once.sum()), 1.0)
+    weight = np.where(once, 1 + unseen / max(1, once.sum()), 1.0) * _weights(one, has)
     total = weight.sum()
     share = float((weight * has).sum() / total)
     most = float(total**2 / (weight**2).sum())

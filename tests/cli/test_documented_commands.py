@@ -92,6 +92,10 @@ DUMP = (
     "CREATE TABLE `externallinks` (\n  `el_to_domain_index` varbinary(255),\n  `el_to_path` blob\n);\n"
     "INSERT INTO `externallinks` VALUES ('http://cz.example.www.','/');\n-- Dump completed\n"
 )
+CAPTURE = (
+    'cz,example)/ 20260101000000 {"url": "http://www.example.cz/", "mime": "text/html", "status": "200", '
+    '"languages": "ces"}\n'
+)
 FILES = {
     "page.html": lambda job: document("page").encode(),
     **dict.fromkeys(("pages/1.html", "pages/2.html"), lambda job: document("page").encode()),
@@ -102,6 +106,7 @@ FILES = {
     "thousand.paths": lambda job: b"https://data.commoncrawl.org/crawl-data/1.warc.gz\n" * 1000,
     "pages.jsonl": lambda job: "\n".join(map(marked_page, range(12))).encode(),
     "cswiki-latest-externallinks.sql.gz": lambda job: DUMP.encode(),
+    "cdx-00000.gz": lambda job: gzip.compress(CAPTURE.encode()),
     "seeds.txt": lambda job: b"http://www.example.cz/\n",
     "good.txt": lambda job: b"http://www.example.cz/\n",
     "hosts.txt": lambda job: b"example.sk\n",

@@ -57,11 +57,11 @@ def test_pages_of_one_host_say_less_than_pages_of_many() -> None:
     assert whole_hosts.high - whole_hosts.low > 1.5 * (scattered.high - scattered.low)
 
 
-@pytest.mark.parametrize(("pages", "hosts"), [(49, 20), (500, 9)])
+@pytest.mark.parametrize(("pages", "hosts"), [(49, 20), (500, 5)])
 def test_a_list_that_is_too_short_is_refused_with_its_numbers(pages: int, hosts: int) -> None:
     found = estimate([listed([True] * pages, hosts)])
     assert found[:3] == (None, None, None)
-    assert found.why == f"a.txt has {pages} pages of {hosts} hosts: 50 of 10 hosts are needed"
+    assert found.why == f"a.txt has {pages} pages of {hosts} hosts: 50 of 6 hosts are needed"
 
 
 def test_of_two_lists_the_interval_has_both_and_nothing_is_said_if_they_contradict_each_other() -> None:

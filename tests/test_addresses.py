@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from spiderling.base.addresses import (
     AddressPolicy,
+    DropList,
     Endpoint,
     HostMap,
     HostPatterns,
@@ -248,3 +249,18 @@ def test_any_line_is_taken_or_refused(lines: list[str]) -> None:
     for line in lines:
         assert hosts.add_entry(line) in (True, False)
     assert hosts.holds("example.org") in (True, False)
+
+
+@pytest.mark.parametrize(
+    "entry", ["http://b.test*", "http://b.test/#*", "http://b.test/page#*", "http://b.test/index.php?PHPSESSID=*"]
+)
+def test_a_beginning_that_would_list_more_than_it_says_is_refused(entry):
+    with pytest.raises(BadInput, match="in the list of URLs"):
+        DropList(urls=[entry])
+
+
+def test_a_beginning_lists_what_begins_so_and_nothing_else():
+    drop = DropList(urls=["http://b.test/a?*", "http://b.test/people/*"])
+    listed = ["http://b.test/a?x=1", "https://www.b.test/people/1"]
+    assert all(drop.rule_for({"url": url}) for url in listed)
+    assert not any(drop.rule_for({"url": url}) for url in ("http://b.test/about", "http://b.test/people"))

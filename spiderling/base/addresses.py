@@ -294,6 +294,9 @@ def _name_of_all_below(pattern: str) -> str | None:
     return target.host if is_name else None
 
 
+_ANY = "~any"  # stands for what * stands for, while the canonical form of a beginning is made
+
+
 class DropList:
     """Hosts and URLs whose documents are dropped; http and https, and a leading ``www.``, make no difference."""
 
@@ -312,11 +315,18 @@ class DropList:
                 raise BadInput(f"{entry!r} in the list of hosts is no host name; write one a line, such as a.example.")
             self.idle.add(entry.partition("#")[0].strip())
         for entry in urls:
-            target = canonicalize(entry.removesuffix("*"))
+            beginning = entry.removesuffix("*")
+            end = _ANY if entry != beginning else ""
+            target = canonicalize(beginning + end)
             if target is None:
                 raise BadInput(f"{entry!r} in the list of URLs is no http(s) URL; give each in full, with its scheme.")
-            (self._beginnings if entry.endswith("*") else self._urls)[_address(target)] = entry
-            self._paths.setdefault(target.host, []).append("*" if entry.endswith("*") else target.path)
+            if not target.path.endswith(end):  # it would be a beginning of more than it says
+                raise BadInput(
+                    f"{entry!r} in the list of URLs: what stands last before * is no part of an address as a crawl "
+                    "keeps it; end it with a part of a path, such as http://a.example/people/*"
+                )
+            (self._beginnings if end else self._urls)[_address(target).removesuffix(end)] = entry
+            self._paths.setdefault(target.host, []).append("*" if end else target.path)
             self.idle.add(entry)
 
     def __bool__(self) -> bool:

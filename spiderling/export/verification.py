@@ -34,6 +34,9 @@ from spiderling.jobdir.consent import parts_of
 from spiderling.jobdir.inspection import parts_in
 from spiderling.text.prevertical import escape
 
+_STRANGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError, RecursionError, MemoryError)
+"""What files of a card raise that nobody of us wrote."""
+_MAX_DOCUMENT_BYTES = 1 << 28  # bytes of a document that are read at most; chosen: the longest of ours has a fifth
 _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)\n")
 _MARKUP = ' url="{}"'
 _URL: dict[str, tuple[str, Callable[[str], str]]] = {
@@ -55,6 +58,12 @@ class Card(NamedTuple):
 
     def named(self, name: str) -> Path:
         return self.directory / name if self.out is None else beside(self.out, name)
+
+    def file(self, name: str) -> Path:
+        """A file that the card lists; raises DamageError if it is not below the directory."""
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            raise DamageError(f"the card names {name!r}, which is no file of the corpus.")
+        return self.directory / name
 
 
 def cards_of(place: Path) -> list[Card]:
@@ -90,7 +99,7 @@ class Verification:
         self._tree = MerkleTree()
         self._said: list[tuple[bytes, Any]] = [(NOBODY, {})]  # by number: hash and value of the consent file's lines
         self._texts: dict[str, bytes] = {}
-        how = _URL.get(self._manifest.get("format", ""))
+        how = _URL.get(str(self._manifest.get("format")))
         if url and how is None:
             raise BadInput(f"the documents of this format name no URL; {card.named(MANIFEST)} says which it is.")
         self._needle = how[0].format(how[1](url)).encode() if url and how else b""
@@ -98,13 +107,13 @@ class Verification:
         for check in (self._check_statements, self._check_documents):
             try:
                 check()
-            except (DamageError, KeyError, TypeError, ValueError, OSError) as error:
+            except (DamageError, *_STRANGE) as error:
                 self.findings.append(str(error) if isinstance(error, DamageError) else f"no sound card: {error!r}")
 
     def _check_sums(self) -> None:
         """Compare each file with its checksum, and the list of checksums with the card."""
         card = self._card
-        with suppress(OSError, UnicodeDecodeError, KeyError, TypeError):
+        with suppress(*_STRANGE):
             text = card.named(SUMS).read_bytes().decode()
             others = {card.named(name).name for name in (RECEIPTS, CONSENT, README, MANIFEST)}
             others |= {CROISSANT} if "configs" in self._manifest else set()
@@ -112,7 +121,7 @@ class Verification:
             sums = {name: digest for digest, name in _SUM.findall(text)}
             if sums.keys() != wanted or "".join(f"{sums[name]}  {name}\n" for name in sums) != text:
                 self.findings.append(f"{card.named(SUMS).name} does not list the files of the card.")
-            for name in sums.keys() & wanted:
+            for name in sorted(sums.keys() & wanted):
                 self._check_sum(name, sums[name])
             for file in self._manifest["files"]:
                 if sums.get(file["name"]) != file["sha256"]:
@@ -122,8 +131,8 @@ class Verification:
 
     def _check_sum(self, name: str, digest: str) -> None:
         try:
-            found = checksum(self._card.directory / name)
-        except StorageError as error:
+            found = checksum(self._card.file(name))
+        except (StorageError, DamageError) as error:
             self.findings.append(str(error))
             return
         if found != digest:
@@ -139,9 +148,10 @@ class Verification:
                 if sha256(text).hexdigest() != value["sha256"]:
                     self.findings.append(f"statement {value['sha256']} has been changed.")
         self.statements = len(self._texts)
+        known = {"", *self._texts}
         for _, value in self._said:
             for said in value.get("said", ()):
-                if said.get("sha256", "") not in ("", *self._texts) and "text" not in said:
+                if said.get("sha256", "") not in known and "text" not in said:
                     self.findings.append(f"the statement of {said['url']} is missing.")
 
     def _check_documents(self) -> None:
@@ -149,7 +159,10 @@ class Verification:
         size = 0
         for file, part in parts_of(self._manifest, data):
             size += len(part)
-            self._check_file(file["name"], [*receipts_in(part)])
+            receipts = [*receipts_in(part)]
+            if sum(receipt.length > 0 for receipt in receipts) != file["documents"]:
+                self.findings.append(f"{file['name']} has not as many receipts as the card says documents.")
+            self._check_file(file["name"], receipts)
         self.root = self._tree.root()
         if size != len(data) or self.root != self._manifest["receipts"]["root"]:
             self.findings.append(f"the receipts do not give the root that the card states, but {self.root}.")
@@ -160,7 +173,7 @@ class Verification:
         left = [(number, receipt) for number, receipt in enumerate(receipts, 1) if receipt.length]
         self.taken_down += len(receipts) - len(left)
         self.documents += len(left)
-        found = self._documents(self._card.directory / name, [receipt.length for _, receipt in left])
+        found = self._documents(self._card.file(name), [receipt.length for _, receipt in left])
         for (number, receipt), document in zip(left, found, strict=True):
             digest, said = self._said[receipt.line] if receipt.line < len(self._said) else (b"", {})
             if leaf_of(document, digest) != receipt.leaf or len(document) != receipt.length:
@@ -175,6 +188,8 @@ class Verification:
             return
         with unpacked(path) as file:
             for length in lengths:
+                if length > _MAX_DOCUMENT_BYTES:
+                    raise DamageError(f"a receipt of {path} is of {length:,} bytes, which no document has.")
                 yield file.read(length)
             tail = TEI_TAIL.encode() if self._manifest["format"] == "tei" else b""
             if file.read(len(tail) + 1) != tail:

@@ -425,7 +425,7 @@ def read_manifest(path: Path) -> Manifest:
     """The manifest in the file *path*; empty if there is none or it cannot be read."""
     try:
         manifest = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
 

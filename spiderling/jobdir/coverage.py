@@ -12,6 +12,7 @@ to the highest, and where the interval of one ends before that of another begins
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from spiderling.jobdir.inspection import AnyCrawl, Inspection
 COVERAGES = "coverage"  # key of the estimates in the table ``meta``, by time
 _MAX_POINTS = 500  # chosen: an estimate an hour for three weeks
 _Z = 1.6449  # quantile of the normal distribution for intervals that hold the truth nine times in ten
+_WORDS = re.compile(r"[0-9]{1,9}")  # a page's number of words
 _MIN_PAGES = 50  # pages of a list that can be judged, at least; chosen: the interval is at most .25 wide then
 _HAD = tuple(reason.value for reason in (Reason.KEPT, Reason.DUPLICATE, Reason.NEAR_DUPLICATE))
 """Ends of pages whose text the crawl has."""
@@ -87,18 +89,20 @@ def read_lists(paths: str) -> list[PageList]:
 
 def _read_list(path: str) -> PageList:
     pages: dict[str, CanonicalUrl] = {}
+    spelt: dict[tuple[str, str], str] = {}  # the first of several spellings of an address counts
     words: dict[str, float] = {}
     for number, entry in numbered_entries(path, "the list of pages"):
         url, _, said = entry.partition("\t")
         target = canonicalize(url)
-        if target is None or (said and not said.isdecimal()):
+        if target is None or (said and not _WORDS.fullmatch(said)):
             raise BadInput(
                 f"line {number} of {path} names no page: {entry[:100]!r}; write a URL a line, in full, and behind a "
                 "tab its number of words if it is known."
             )
-        pages[target.url] = target
+        url = spelt.setdefault((target.host, target.path), target.url)
+        pages[url] = target._replace(url=url)
         if said:
-            words[target.url] = float(said)
+            words[url] = float(said)
     return PageList(Path(path).name, pages, words if len(words) == len(pages) else {})
 
 
@@ -149,12 +153,14 @@ def _hosts_of(part: Inspection, wanted: set[str]) -> tuple[dict[str, int], set[s
 
 
 def _ends_of(part: Inspection, wanted: Mapping[int, str]) -> Iterator[tuple[str, bool]]:
-    """URL, and whether its text was had, for each end of those *wanted*, by their keys."""
+    """URL, and whether its text was had, for each end of those *wanted*, by their keys, that had an answer."""
     keys = np.array(sorted(wanted), np.int64)
     for batch, packed in part.cursor("SELECT batch, keys FROM ended ORDER BY batch"):
         if np.isin(np.frombuffer(packed, np.int64), keys).any():
             (ends,) = part.cursor("SELECT ends FROM ended WHERE batch = ?", batch).fetchone()
-            yield from ((wanted[e.key], e.reason in _HAD) for e in unpack_ends(packed, ends) if e.key in wanted)
+            for end in unpack_ends(packed, ends):
+                if end.key in wanted and (end.reason in _HAD or end.status):
+                    yield wanted[end.key], end.reason in _HAD
 
 
 def coverage_of(crawl: AnyCrawl, lists: Sequence[PageList]) -> Coverage:
@@ -192,18 +198,26 @@ def estimate(lists: Sequence[LookedUp]) -> Coverage:
         "pages": [_ratio(one.has, _weights(one, one.has), one.host) for one in usable],
         "words": [_ratio(one.has, _weights(one, one.has) * one.words, one.host) for one in usable if one.words.any()],
     }
-    joined = {what: _joined(what, ratios) for what, ratios in found.items()}
-    hosts, pages, words = (None if isinstance(one, str) else one for one in joined.values())
-    return Coverage(hosts, pages, words, "; ".join(one for one in joined.values() if isinstance(one, str)))
+    if disagreeing := [_shares(what, ratios) for what, ratios in found.items() if not _overlap(ratios)]:
+        return Coverage(None, None, None, f"the lists disagree about {', '.join(disagreeing)}")
+    why = "" if found["words"] else "no list says how many words its pages have"
+    return Coverage(_joined(found["hosts"]), _joined(found["pages"]), _joined(found["words"]), why)
 
 
-def _joined(what: str, ratios: Sequence[_Ratio]) -> Estimate | str:
-    """What all lists together say of the hosts, pages or words, or why they say nothing."""
-    if not ratios:
-        return f"no list says how many {what} its pages have"
+def _shares(what: str, ratios: Sequence[_Ratio]) -> str:
+    return f"the {what} ({min(ratios).share:.0%} and {max(ratios).share:.0%})"
+
+
+def _overlap(ratios: Sequence[_Ratio]) -> bool:
     intervals = [_interval(ratio) for ratio in ratios]
-    if max(one.low for one in intervals) > min(one.high for one in intervals):
-        return f"the lists disagree about the {what}, {min(ratios).share:.0%} and {max(ratios).share:.0%}"
+    return not ratios or max(one.low for one in intervals) <= min(one.high for one in intervals)
+
+
+def _joined(ratios: Sequence[_Ratio]) -> Estimate | None:
+    """What all lists together say."""
+    if not ratios:
+        return None
+    intervals = [_interval(ratio) for ratio in ratios]
     share = np.average([one.share for one in ratios], weights=[_effective(one) for one in ratios])
     return Estimate(float(share), min(one.low for one in intervals), max(one.high for one in intervals))
 

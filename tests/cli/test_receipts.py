@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 from conftest import scrapy
 
+from spiderling.base.errors import DamageError
 from spiderling.base.files import zstd
 from spiderling.base.options import Options
+from spiderling.corpus import receipts
 from spiderling.corpus.receipts import CONSENT, RECEIPT_BYTES, RECEIPTS, SUMS, MerkleTree, consent_lines, receipts_in
 from spiderling.export.formats import FORMATS
 from spiderling.export.verification import Verification, cards_of
@@ -268,3 +270,52 @@ def test_receipts_that_are_damaged_are_made_again(tmp_path):
         (tmp_path / RECEIPTS).write_bytes(data)
         assert written(tmp_path, first, a=[documents(1, 2)]) == first
         assert (tmp_path / RECEIPTS).read_bytes() == whole
+
+
+def test_a_statement_that_never_ends_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(receipts, "_MAX_LINE_BYTES", 1000)
+    path = tmp_path / "consent.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"said": "x"}\n' + b" " * 5000))
+    lines = receipts.consent_lines(path)
+    assert next(lines) == b'{"said": "x"}\n'
+    with pytest.raises(DamageError, match="has a line of 1,000 bytes or more"):
+        next(lines)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [b"[]", b'{"said":["a"]}', b'{"said":[5]}', b'{"sha256":"x","text":5}', b"[" * 200_000, b"{"],
+)
+def test_statements_that_nobody_of_us_wrote_are_a_finding(finished, tmp_path, strange):
+    corpus = Path(shutil.copytree(finished.directory / "corpus", tmp_path / "corpus"))
+    (corpus / CONSENT).write_bytes(gzip.compress(strange + b"\n"))
+    assert Verification(cards_of(corpus)[0], "http://a.test/").findings
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda card: card | {"format": []},
+        lambda card: card | {"files": [{**card["files"][0], "name": "/etc/hostname"}]},
+        lambda card: card | {"files": [{**card["files"][0], "name": "../manifest.json"}]},
+        lambda card: card | {"files": [{**card["files"][0], "name": "a\0b"}]},
+        lambda card: card | {"files": [{**one, "documents": 10**30} for one in card["files"]]},
+        lambda card: {},
+        lambda card: [],
+    ],
+)
+def test_a_card_that_nobody_of_us_wrote_is_a_finding(finished, tmp_path, change):
+    corpus = Path(shutil.copytree(finished.directory / "corpus", tmp_path / "corpus"))
+    card = change(json.loads((corpus / MANIFEST).read_text("utf-8")))
+    (corpus / MANIFEST).write_text(json.dumps(card))
+    names = [file["name"] for file in card["files"]] if card and card["files"] else []
+    text = "".join(f"{'0' * 64}  {name}\n" for name in {*names, RECEIPTS, CONSENT, README, MANIFEST})
+    (corpus / SUMS).write_text(text)
+    assert Verification(cards_of(corpus)[0]).findings
+
+
+def test_a_receipt_of_more_than_any_document_is_not_read(finished, tmp_path):
+    corpus = Path(shutil.copytree(finished.directory / "corpus", tmp_path / "corpus"))
+    data = (corpus / RECEIPTS).read_bytes()
+    (corpus / RECEIPTS).write_bytes(data[: RECEIPT_BYTES - 4] + b"\xff" * 4 + data[RECEIPT_BYTES:])
+    assert any("which no document has" in one for one in Verification(cards_of(corpus)[0]).findings)

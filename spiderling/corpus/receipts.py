@@ -31,7 +31,7 @@ SUMS = "SHA256SUMS"
 NOBODY = bytes(32)  # stands in a leaf for the line of a document of whose site nothing is known, which is line 0
 _END = b"</doc>\n"
 _MEMBER_LINES = 1000  # lines of a gzip member of the consent file; chosen
-_MAX_LINE_BYTES = 64_000_000  # bytes of a line that is read at most; chosen: far more than any site file takes
+MAX_LINE_BYTES = 64_000_000  # bytes of a line that is read at most; chosen: far more than any site file takes
 _PACKED = struct.Struct(">32sII")
 RECEIPT_BYTES = _PACKED.size
 
@@ -144,9 +144,9 @@ def text_of(statement: dict[str, Any]) -> bytes:
 def consent_lines(path: Path) -> Iterator[bytes]:
     """The lines of a consent file; raises DamageError."""
     with unpacked(path) as file:
-        while line := file.readline(_MAX_LINE_BYTES):
-            if len(line) == _MAX_LINE_BYTES:
-                raise DamageError(f"{path} has a line of {_MAX_LINE_BYTES:,} bytes or more, which none of ours has.")
+        while line := file.readline(MAX_LINE_BYTES):
+            if len(line) == MAX_LINE_BYTES:
+                raise DamageError(f"{path} has a line of {MAX_LINE_BYTES:,} bytes or more, which none of ours has.")
             yield line
 
 

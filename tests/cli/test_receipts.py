@@ -273,7 +273,7 @@ def test_receipts_that_are_damaged_are_made_again(tmp_path):
 
 
 def test_a_statement_that_never_ends_is_not_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(receipts, "_MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(receipts, "MAX_LINE_BYTES", 1000)
     path = tmp_path / "consent.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"said": "x"}\n' + b" " * 5000))
     lines = receipts.consent_lines(path)

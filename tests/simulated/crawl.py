@@ -31,7 +31,7 @@ from spiderling.frontier import intervals
 from spiderling.frontier.storage import queues, seen
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
-from spiderling.frontier.storage.state_file import version_of
+from spiderling.frontier.storage.state_file import log_of, version_of
 from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION
 from spiderling.jobdir import card
 from spiderling.spiders.spiderling import SpiderlingSpider
@@ -236,8 +236,11 @@ def _make_older(directory: Path) -> None:
     """Let the state say that it is of the version before, from which _MIGRATION leads to this one."""
     database = directory / _STATE
     if database.is_file() and version_of(database) is not None:
+        was_killed = log_of(database).exists()
         with closing(sqlite3.connect(database)) as state:
             state.execute(f"PRAGMA user_version={SCHEMA_VERSION - 1}")
+        if was_killed:  # which its log says, and SQLite takes that away
+            log_of(database).touch()
 
 
 class Session:

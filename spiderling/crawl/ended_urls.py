@@ -46,8 +46,9 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> tuple[int, int]:
     asked = waiting = 0
     for number, ends in batches:
         with crawl.errors.changing():
-            waiting += crawl.frontier.ask_again(ends, crawl.now())
-            asked += len(ends)
+            of_batch = crawl.frontier.ask_again(ends, crawl.now())
+            asked += of_batch[0]
+            waiting += of_batch[1]
             marks[reason.value] = number
             crawl.checkpoint.set_meta(ASKED_AGAIN, marks)
         await asyncio.sleep(0)

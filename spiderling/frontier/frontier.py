@@ -139,17 +139,20 @@ class Frontier:
         """Accept a URL that another shard found; returns why it was refused, or None."""
         return self._core.put(mention, now)
 
-    def ask_again(self, ends: Iterable[UrlEnd], now: float) -> int:
+    def ask_again(self, ends: Iterable[UrlEnd], now: float) -> tuple[int, int]:
         """Let the URLs of *ends* wait again, whatever their Reason; none of them may be waiting already.
 
-        Returns how many wait; the others, of closed hosts and full queues, have ended once more.
+        A seed that was named again meanwhile is left out.  Returns how many are asked again, and how many of these
+        wait; the others, of closed hosts and full queues, have ended once more.
         """
-        waiting = 0
+        asked = waiting = 0
         for end in ends:
-            if host_id := self.url_states.wait_once_more(end):
+            host_id = self.url_states.wait_once_more(end)
+            asked += host_id is not None
+            if host_id:
                 waiting += 1
                 self.schedule.wake(host_id, now, end.rank)
-        return waiting
+        return asked, waiting
 
     # -- URLs go out
 

@@ -267,20 +267,24 @@ class UrlStates:
         """Requeue *target* if it is a failed seed, and clear its host's failures; returns the host's id, or 0."""
         host_id = self.hosts.find(target.host) if self.failed_seeds else 0
         key = url_key(host_id, target.url) if host_id else 0
-        if key not in self.failed_seeds or self.host_states.is_closed(host_id):
+        reason = self.failed_seeds.failed_as(key)
+        if reason is None or self.host_states.is_closed(host_id):
             return 0
         host = self.hosts.by_id(host_id)
         host.failures = 0
         self.hosts.changed.add(host)
-        self.ledger.reopen_ended(self.failed_seeds.pop(key), 1)
+        self.failed_seeds.wait_again(key, reason.value)
+        self.ledger.reopen_ended(reason, 1)
         self.queues.push(host_id, SEED_RANK, line_of(QueuedUrl(key, target.url, host, SEED_RANK, target)))
         return host_id
 
-    def wait_once_more(self, end: UrlEnd) -> int:
+    def wait_once_more(self, end: UrlEnd) -> int | None:
         """The URL of *end* waits again, last in its band; returns the id of its host, or 0 if it ends again.
 
-        It may not be waiting already.
+        None: it was named again as a seed, and so has waited since.  Else it may not be waiting already.
         """
+        if not self.failed_seeds.wait_again(end.key, end.reason):
+            return None
         host = self.hosts.by_id(end.key >> HASH_BITS & MAX_HOST_ID)
         target = canonicalize(end.url)
         if target is None:
@@ -379,41 +383,50 @@ _MAX_FAILED = 10_000
 
 
 class FailedSeeds:
-    """Keys and Reasons of seeds whose host was out of reach, to be tried again when they are named again.
+    """Seeds whose host was out of reach, to be tried again when they are named again; and how each has ended since.
 
     Whoever names a seed wants it, so it is not refused as seen because its host could not be reached before, or because
     its address was not allowed: an option may allow it now.
     """
 
     def __init__(self) -> None:
-        self._failed: dict[int, Reason] = {}
+        self._ends: dict[int, str] = {}  # key -> the Reason with which it ended last; '': it has waited again since
         self._is_changed = False
 
     def __bool__(self) -> bool:
-        return bool(self._failed)
+        return bool(self._ends)
 
-    def __contains__(self, key: int) -> bool:
-        return key in self._failed
+    def failed_as(self, key: int) -> Reason | None:
+        """As what the seed of this key ended last; None if it is none whose host was out of reach."""
+        last = self._ends.get(key)
+        reason = Reason.of(last) if last else None
+        return reason if reason in OUT_OF_REACH else None
 
     def note_end(self, url: QueuedUrl, reason: Reason) -> None:
-        """*url* has ended with *reason*: remember it if it is a seed out of reach."""
-        if url.rank == SEED_RANK and reason in OUT_OF_REACH and url.payload is None:
-            self._failed[url.key] = reason
+        """*url* has ended with *reason*: remember it if it is a seed out of reach, or was one."""
+        is_seed = url.rank == SEED_RANK and url.payload is None
+        if is_seed and (reason in OUT_OF_REACH or url.key in self._ends):
+            self._ends[url.key] = reason.value
             self._is_changed = True
-            if len(self._failed) > _MAX_FAILED:
-                del self._failed[next(iter(self._failed))]
+            if len(self._ends) > _MAX_FAILED:
+                del self._ends[next(iter(self._ends))]
 
-    def pop(self, key: int) -> Reason:
-        """Forget the seed of this key; returns the Reason with which it ended."""
+    def wait_again(self, key: int, reason: str) -> bool:
+        """Note that the URL of this key waits again, after its end with *reason*; False if it has done so before."""
+        if key not in self._ends:
+            return True
+        if self._ends[key] != reason:
+            return False
+        self._ends[key] = ""
         self._is_changed = True
-        return self._failed.pop(key)
+        return True
 
     def state(self) -> dict[str, str]:
         """What survives the process, if it has changed since the last call."""
         is_changed = self._is_changed
         self._is_changed = False
-        failed = {str(key): reason.value for key, reason in self._failed.items()}
-        return {_FAILED_SEEDS: json.dumps(failed)} if is_changed else {}
+        ends = {str(key): reason for key, reason in self._ends.items()}
+        return {_FAILED_SEEDS: json.dumps(ends)} if is_changed else {}
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        self._failed = {int(key): Reason.of(value) for key, value in json.loads(meta.get(_FAILED_SEEDS, "{}")).items()}
+        self._ends = {int(key): reason for key, reason in json.loads(meta.get(_FAILED_SEEDS, "{}")).items()}

@@ -6,7 +6,10 @@ import pytest
 from virtual_crawl import Answer, Resolution, VirtualCrawl, page
 
 from spiderling.base.reasons import Reason
+from spiderling.base.urls import url_key
+from spiderling.frontier.hosts import SEED_RANK
 from spiderling.frontier.schedule import DEAD_FOR_S
+from spiderling.frontier.storage.url_log import UrlEnd
 
 BROKEN = Answer(status=0, body_bytes=0, kept_bytes=0)
 BUSY = Answer(status=503, kept_bytes=0)
@@ -100,6 +103,34 @@ def test_a_seed_that_failed_is_tried_again_when_it_is_named_again(web, dns, end,
     assert crawl.mentions == {Reason.SEEN: 1}
     crawl.commit()
     assert crawl.run("http://a.cz/").mentions == {Reason.SEEN: 2}, "now it is kept"
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("is_named_first", [False, True])
+def test_a_seed_is_asked_again_once_whether_it_is_named_again_or_its_end_is(is_named_first, restart) -> None:
+    seed = "http://a.cz/"
+    crawl = VirtualCrawl({seed: [BROKEN, BROKEN, page()]}, retries=0).run(seed)
+    failed = UrlEnd(url_key(crawl.host("a.cz").id, seed), seed, Reason.CONNECTION.value, SEED_RANK, 0)
+    twice = [failed, failed] if is_named_first else [failed]  # the URL log has one for each time
+
+    def let_wait(is_named: bool) -> None:
+        if restart:
+            crawl.commit()
+            crawl.kill_and_resume()
+        if is_named:
+            crawl.run(seed)
+        else:
+            assert crawl.frontier.ask_again(twice, crawl.now) == (1, 1)
+            crawl.run()
+
+    let_wait(is_named_first)
+    assert crawl.ends == {Reason.CONNECTION: 1}
+    let_wait(not is_named_first)
+    assert crawl.ends == {Reason.KEPT: 1}
+    assert crawl.frontier.ask_again([failed], crawl.now) == (0, 0)
+    let_wait(True)
+    assert crawl.ends == {Reason.KEPT: 1}
+    assert crawl.fetched() == [seed] * 3
 
 
 def test_a_seed_at_a_forbidden_address_is_tried_again_when_an_option_allows_it() -> None:

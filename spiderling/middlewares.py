@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import ada_url
 from scrapy import Request, Spider
@@ -32,7 +32,7 @@ from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import TransferCut
 from spiderling.fetch.messages import challenge_of
 from spiderling.frontier import MAX_COOKIES, MAX_FILE_BYTES, Fetch, FileAnswer, RobotsRequest, is_sitemap, parse_rules
-from spiderling.items import ANSWER, FETCH, PAGES, SOURCE, PageItem
+from spiderling.items import FETCH, PAGES, SOURCE, PageItem
 from spiderling.text.listing import Listing, read_listing, unpack
 from spiderling.text.optout import page_statements
 from spiderling.workers.pool import WorkerCrash
@@ -54,13 +54,11 @@ class PolitenessMiddleware(Component):
     It also tells the frontier when an answer is complete, and so how slow the host is.
     """
 
-    def process_request(self, request: Request) -> Awaitable[None] | Response | None:
-        """None if the request may start now; its answer, if that was held; else an awaitable that returns when it may.
+    def process_request(self, request: Request) -> Awaitable[None] | None:
+        """None if the request may start now, else an awaitable that returns when it may.
 
         It raises NotMade when the host was closed or the crawl is stopping.
         """
-        if (held := request.meta.pop(ANSWER, None)) is not None:
-            return cast("Response", held)
         return None if self.dispatcher.may_start(request) == 0 else self._its_turn(request)
 
     async def _its_turn(self, request: Request) -> None:
@@ -70,7 +68,7 @@ class PolitenessMiddleware(Component):
             await self.dispatcher.until_turn(request, wait_s)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        self.dispatcher.answered(request, response)
+        self.dispatcher.answered(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

@@ -35,7 +35,7 @@ from spiderling.corpus.duplicates import Flags, digest_key
 from spiderling.crawl.crawl import Crawl
 from spiderling.engine import outcomes
 from spiderling.engine.component import Component
-from spiderling.engine.outcomes import DropPage, PutBack, WaitsForFiles, text_key, value_of
+from spiderling.engine.outcomes import DropPage, PutBack, text_key, value_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.frontier import MAX_LICENCES, Revisit
 from spiderling.items import CAPTURED, PageItem, register_pages
@@ -159,8 +159,6 @@ def obey_opt_outs(item: PageItem, crawl: Crawl) -> None:
     item.statements = [statement for statement in said if policy.sees(statement.signal)] if said else []
     item.follow = follow(item.statements, policy)
     of_site = crawl.frontier.robots.statements_of(response.url)
-    if item.fetch is not None and item.fetch.is_reserved:
-        raise DropPage(Reason.SITE_OPTED_OUT, str(policy.binding(of_site) or ""))
     if policy.sees(Signal.RSL):
         item.statements += licence_statements(item, headers, crawl)
     if not (of_site or item.statements):
@@ -179,7 +177,8 @@ def owes_attribution(said: Statement) -> bool:
 def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl: Crawl) -> list[Statement]:
     """What the licences by RSL that the page names, or that stand in it, say of it.
 
-    Raises WaitsForFiles if one has to be fetched first; for archives, which fetch nothing, its terms are unknown.
+    Raises PutBack if one has to be fetched first, and then the page again; for archives, which fetch nothing, its terms
+    are unknown.
     """
     assert item.page is not None
     url = item.response.url
@@ -189,7 +188,7 @@ def licence_statements(item: PageItem, headers: Sequence[tuple[str, str]], crawl
         addresses = [join(url, address) or "" for address in linked[:MAX_LICENCES]]
         said = crawl.frontier.robots.licences.of_page(url, addresses, crawl.now())
         if said is None:
-            raise WaitsForFiles(f"{url} waits for its licences {' '.join(addresses)}")
+            raise PutBack(f"{url} waits for its licences {' '.join(addresses)}")
         found += said
     elif linked:
         found.append(Statement(Signal.RSL, UNKNOWN, TRAINING))
@@ -290,7 +289,7 @@ class DedupPipeline(PagePipeline):
     """
 
     def process_page(self, item: PageItem, page: Page) -> None:
-        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE), or WaitsForFiles."""
+        """Raises DropPage(SOFT_NOT_FOUND, DUPLICATE or NEAR_DUPLICATE)."""
         crawl = self.crawl
         fetch = item.fetch
         revisit = fetch.revisit if fetch else None
@@ -309,7 +308,6 @@ class DedupPipeline(PagePipeline):
         if left_out.any():
             rest = self._without(item, page, left_out.tolist(), revisit is not None)
             digests += (rest,) if digests else ()
-        wait_for_files(item, crawl)
         crawl.known_digests.update(digests)
         item.digests = digests
 
@@ -374,23 +372,10 @@ def _host_name(url: str) -> str:
     return target.host if target is not None else ""
 
 
-def wait_for_files(item: PageItem, crawl: Crawl) -> None:
-    """Raise WaitsForFiles for a page to be kept that has come before files of its site were asked for.
-
-    Its text is forgotten at once: until its end, other pages are judged, and their text may be the same.
-    """
-    fetch = item.fetch
-    if fetch is not None and fetch.before_files:
-        crawl.forget(item)
-        crawl.frontier.robots.want_files(fetch.url)
-        raise WaitsForFiles(f"{fetch.url} waits for files of its site")
-
-
 class CorpusPipeline(PagePipeline):
     """Renders the document as prevertical, the format of Sketch Engine and SpiderLing; the checkpoint writes it.
 
-    A page that comes when the budget of words or documents is spent is put back.  So is one that has come before files
-    of its site were asked for (the option ``optout_files``).
+    A page that comes when the budget of words or documents is spent is put back.
     """
 
     @classmethod
@@ -402,7 +387,6 @@ class CorpusPipeline(PagePipeline):
         crawl = self.crawl
         if not crawl.may_keep(item, page.words):
             raise PutBack("the crawl has as many words or documents as it wants")
-        wait_for_files(item, crawl)  # if DedupPipeline is switched off
         if not item.digests and crawl.options.dedup != "off":  # by DedupPipeline, unless that is switched off
             item.digests = outcomes.digests_of(page)
         item.kept_bytes = page.clean_bytes - item.duplicate_bytes

@@ -21,7 +21,7 @@ PARTS = {
     "intervals": {"answered", "connect_in", "host_s", "ip_s", "slot_granted"},
     "schedule": {"awaited", "change_intervals"},
     "next_fetch": {"examined", "shunned"},
-    "robots": {"licences", "statements_of", "want_files"},
+    "robots": {"licences", "statements_of"},
     "strategy": {"weight"},
     "host_closing": {"block_where", "judge_by", "reopen_host", "rule", "take_reopened"},
     "recrawl": {"begin", "columns", "goes_on", "is_on", "step", "stop", "sweep_s"},

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from webs.challenges import CHALLENGES
 from webs.web import FixedWeb, WebResponse, plain
@@ -329,27 +328,14 @@ def pairs() -> Iterator[tuple[str, str]]:
     return ((no, yes) for no in SPEAKERS for yes in SPEAKERS if no != yes)
 
 
-def is_refused_by_file(case: Case) -> bool:
-    """Whether tdmrep.json or ai.txt alone refuses the page."""
-    parts = urlsplit(case.url)
-    in_file = parts.hostname in _WITH_FILES or parts.path.startswith(("/tdm-file/", "/ai-txt/"))
-    return in_file and case.end == FILE
-
-
-def violations(
-    cases: list[Case], letter: str, ends: Mapping[str, str], fetched: set[str], files_wait: bool = False
-) -> list[str]:
-    """Where a crawl for the purpose *letter* did not do what *cases* say: by the ends of URLs, and by what it asked.
-
-    *files_wait*: it may fetch a page before it knows tdmrep.json and ai.txt (the option ``optout_files=kept``).
-    """
+def violations(cases: list[Case], letter: str, ends: Mapping[str, str], fetched: set[str]) -> list[str]:
+    """Where a crawl for the purpose *letter* did not do what *cases* say: by the ends of URLs, and by what it asked."""
     found = []
     for case in cases:
         expected, got = case.end_for(letter), ends.get(case.url, "nothing")
         if got != expected:
             found.append(f"{case.url} for {PURPOSES[letter]}: {got}, expected {expected}")
-        may_fetch = expected not in NOT_FETCHED or (files_wait and is_refused_by_file(case))
-        if case.url in fetched and not may_fetch:
+        if case.url in fetched and expected in NOT_FETCHED:
             found.append(f"{case.url} for {PURPOSES[letter]}: it was fetched")
     return found
 

@@ -44,12 +44,6 @@ class Options:
     optouts: str = _option(
         "", "Opt-outs treated otherwise than by default: 'signal=obey|record|ignore' with commas (docs/opt-outs.md)."
     )
-    optout_files: str = _option(
-        "first",
-        "When tdmrep.json and ai.txt are asked for: before the first page of a site (first), or once one of its pages "
-        "is to be kept, which is then fetched before what they say is known (kept; docs/opt-outs.md).",
-        choices=("first", "kept"),
-    )
     # what is fetched first
     strategy: str = _option(
         "spiderling",

@@ -81,7 +81,6 @@ def _fetch(url: str, arguments: dict[str, str], settings: Settings, options: Opt
             "JOBDIR": directory,
             "SPIDERLING_RETRIES": 0,
             "ITEM_PIPELINES": {"spiderling.pipelines.CleanPipeline": None},  # no workers: the page is examined here
-            "SPIDERLING_OPTOUT_FILES": "first",  # no page is kept for whose sake they would be asked for
             "SPIDERLING_PAGE": None,  # it is about crawls that nobody waits for
         }
         if not settings.getpriority("SPIDERLING_OFFLINE_WAIT_S"):

@@ -90,7 +90,6 @@ def about(
         "user_agent": user_agent or options.user_agent(),
         "origin": f"It comes from: {', '.join(addresses)}" if addresses else "Ask us where it comes from.",
         "pages_a_minute": f"{60 / options.host_interval_s:.3g}",
-        "when": "before it keeps a page also" if options.optout_files == "kept" else "in the same visit",
         "on_robots": "on robots.txt, or " if options.refused_robots == "leave" else "",
     }
     markup = {

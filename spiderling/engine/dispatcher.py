@@ -38,7 +38,7 @@ from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TransferCut
 from spiderling.fetch.resolver import Resolver
 from spiderling.frontier import Fetch, FileAnswer, Trouble, identity, is_sitemap
-from spiderling.items import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, PageItem
+from spiderling.items import DISTANCE, ERRBACK, FETCH, PAGES, SOURCE, PageItem
 
 if TYPE_CHECKING:
     from spiderling.cluster.shard import Shard
@@ -83,9 +83,7 @@ class Dispatcher:
         self._now = crawl.now
         self._opened_at = self._now()
         self._handed_out = 0  # requests handed out in this turn of the event loop
-        self._pages: dict[int, Response | None] = {}
-        """Ids of the URLs of pages in transit -> their answers, as far as they have come."""
-        self._held = requests.HeldAnswers()
+        self._pages: set[int] = set()  # ids of the URLs of pages in transit
         self._files: set[str] = set()  # URLs of site files in transit
         self._file_tasks: set[asyncio.Task[None]] = set()
         self._resolving: set[asyncio.Task[None]] = set()
@@ -200,7 +198,7 @@ class Dispatcher:
         self._resolve_names()
         if fetch is not None:
             if fetch.id:
-                self._pages[fetch.id] = None
+                self._pages.add(fetch.id)
             else:
                 self._files.add(fetch.url)
             if not self._handed_out:
@@ -215,19 +213,12 @@ class Dispatcher:
         self._handed_out = 0
 
     def _request(self, fetch: Fetch) -> Request | None:
-        """The request for *fetch*, or None: making it failed, or it may not be made, and the URL ends."""
-        reason = Reason.SITE_OPTED_OUT
+        """The request for *fetch*, or None: making it failed, and the URL ends."""
         try:
-            request = self._make_request(fetch)
-            is_held = fetch.id != 0 and self._held.give(fetch.id, request)
-            if is_held or fetch.is_reserved:
-                self.crawl.frontier.not_asked(fetch)
-            if is_held or not fetch.is_reserved:
-                return request
+            return self._make_request(fetch)
         except Exception as error:
             self.crawl.errors.note(error, fetch.url)
-            reason = Reason.INTERNAL_ERROR
-        self.settle(Outcome(fetch.id, fetch.url, reason))
+        self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
         return None
 
     def _make_request(self, fetch: Fetch) -> Request:
@@ -361,14 +352,10 @@ class Dispatcher:
             return self.crawl.frontier.may_also_start(fetch, address, self._now())
         return False  # after an error of our own, which stops the crawl
 
-    def answered(self, request: Request, response: Response | None = None) -> None:
-        """Note that the answer to *request* is complete, which says how slow its host is unless it was held."""
-        if (fetch := fetch_of(request)) is None:
-            return
-        if fetch.id in self._pages:
-            self._pages[fetch.id] = response
-        if CAPTURED not in request.meta:
-            with self.crawl.errors.changing(fetch.url, fetch.id):
+    def answered(self, request: Request) -> None:
+        """Note that the answer to *request* is complete, which says how slow its host is."""
+        if (fetch := fetch_of(request)) is not None:
+            with self._changing(fetch):
                 self.crawl.frontier.intervals.answered(fetch.host, self._now())
 
     # -- pages end: Scrapy says so by a signal
@@ -381,7 +368,7 @@ class Dispatcher:
         if not isinstance(item, PageItem):
             return
         if isinstance(exception, outcomes.PutBack):
-            self._put_back(item, isinstance(exception, outcomes.WaitsForFiles))
+            self._put_back(item)
         else:
             self._end_page(item, getattr(exception, "reason", None) or Reason.DROPPED_BY_PIPELINE, str(exception))
 
@@ -415,23 +402,15 @@ class Dispatcher:
             outcome = outcomes.of_response(item.response, Reason.INTERNAL_ERROR)
         self.settle(outcome, item)
 
-    def _put_back(self, item: PageItem, holds_answer: bool) -> None:
+    def _put_back(self, item: PageItem) -> None:
         """Let the URL of a page that cannot be judged now wait again."""
         request = item.response.request
         if request is None or (fetch := fetch_of(request)) is None:
             return
         with self._changing(fetch):
             self.crawl.forget(item)
-        if self.crawl.archives is not None:  # there it was not noted as read, and so is read again
-            return
-        is_held = False
-        if holds_answer and (answer := self._pages.get(fetch.id)) is not None:
-            is_held = self._held.hold(fetch.id, answer, request, self._now())
-        elif holds_answer and fetch.id not in self._held:
-            logger.warning(
-                "A further page of %s is lost: it waits for files of its site, and the URL has ended", request
-            )
-        self.give_back(fetch, is_held)
+        if self.crawl.archives is None:  # there it was not noted as read, and so is read again
+            self.give_back(fetch)
 
     # -- requests without a page end
 
@@ -526,7 +505,7 @@ class Dispatcher:
                 "Retired %s: yield rate %.4f after %d pages, %.2f MB", host.name, account.rate, account.pages, mb
             )
             self._crawler.signals.send_catch_log(signals.host_retired, host=host, spider=self._crawler.spider)
-        self._pages.pop(outcome.url_id or 0, None)
+        self._pages.discard(outcome.url_id or 0)
         self.wake()
         return report.end
 
@@ -539,11 +518,11 @@ class Dispatcher:
         self._files.discard(fetch.url)
         self.wake()
 
-    def give_back(self, fetch: Fetch, has_answer: bool = False) -> None:
-        """Let the URL of a request wait again that was not made after all, or whose answer is held (*has_answer*)."""
+    def give_back(self, fetch: Fetch) -> None:
+        """Let the URL of a request wait again that was not made after all, or is to be made again."""
         with self._changing(fetch):
-            self.crawl.frontier.give_back(fetch, self._now(), has_answer)
-        self._pages.pop(fetch.id or 0, None)
+            self.crawl.frontier.give_back(fetch, self._now())
+        self._pages.discard(fetch.id)
         self._files.discard("" if fetch.id else fetch.url)
         self.wake()
 

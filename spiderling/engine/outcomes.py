@@ -131,14 +131,10 @@ class DropPage(DropItem):
 
 
 class PutBack(DropItem):
-    """A page that no worker can judge now, or that is one too many: its URL waits again."""
+    """A page that cannot be judged now, or is one too many: its URL waits again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, log_level="DEBUG")
-
-
-class WaitsForFiles(PutBack):
-    """A page whose use depends on files of sites that are asked for now: its answer is held until they are known."""
 
 
 class Refused(IgnoreRequest):

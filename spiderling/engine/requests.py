@@ -1,8 +1,7 @@
-"""Requests: the Fetch that a request carries out, its headers, how it outlives the process, and answers that wait."""
+"""Requests: the Fetch that a request carries out, its headers, and how it outlives the process."""
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import logging
@@ -15,20 +14,19 @@ from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.http import Response
 from scrapy.utils.request import request_from_dict
 
 from spiderling.base.options import Options
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.frontier import PICKLED, Fetch, Validators
-from spiderling.items import ANSWER, CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
+from spiderling.items import CAPTURED, DISTANCE, ERRBACK, FETCH, PAGES, SOURCE
 
 logger = logging.getLogger(__name__)
 
 _OWN_META = frozenset(
     {
         *("address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot"),
-        *("download_latency", "is_start_request", FETCH, ERRBACK, PAGES, EXCHANGE, ANSWER, CAPTURED),
+        *("download_latency", "is_start_request", FETCH, ERRBACK, PAGES, EXCHANGE, CAPTURED),
     }
 )
 """Meta keys that belong to one attempt; they are not written to disk."""
@@ -74,51 +72,6 @@ def is_plain(request: Request) -> bool:
     callbacks = request.callback or request.errback or request.cb_kwargs
     sent = request.body or request.headers or request.cookies or request.method != "GET"
     return not (callbacks or sent or others_meta)
-
-
-HELD_BYTES = 64_000_000  # bytes of answers that are held, at most; chosen
-HELD_S = 600.0  # seconds for which an answer is held, at most; chosen: files take two turns of a host
-
-
-class HeldAnswers:
-    """Answers to pages that wait until files of their sites are known, so that no page is requested twice."""
-
-    def __init__(self) -> None:
-        self._held: dict[int, tuple[Response, asyncio.TimerHandle]] = {}
-        self._bytes = 0
-
-    def __contains__(self, fetch_id: int) -> bool:
-        return fetch_id in self._held
-
-    def hold(self, fetch_id: int, answer: Response, request: Request, now: float) -> bool:
-        """Keep the *answer* to *request*; False if there is no room."""
-        if self._bytes + len(answer.body) > HELD_BYTES:
-            return False
-        request.meta.setdefault(CAPTURED, now)
-        answer.request = request
-        self._held[fetch_id] = answer, asyncio.get_running_loop().call_later(HELD_S, self._take, fetch_id)
-        self._bytes += len(answer.body)
-        return True
-
-    def give(self, fetch_id: int, request: Request) -> bool:
-        """Let *request* be answered by what is held for it; False if there is nothing."""
-        answer = self._take(fetch_id)
-        if answer is None:
-            return False
-        assert answer.request is not None, "`hold` has set it"
-        former = answer.request.meta
-        request.meta.update({key: former[key] for key in ("wire_bytes", CAPTURED, EXCHANGE) if key in former})
-        request.meta[ANSWER] = answer
-        answer.request = request
-        return True
-
-    def _take(self, fetch_id: int) -> Response | None:
-        if fetch_id not in self._held:
-            return None
-        answer, timer = self._held.pop(fetch_id)
-        timer.cancel()
-        self._bytes -= len(answer.body)
-        return answer
 
 
 class Payloads:

@@ -81,9 +81,6 @@ class Fetch(NamedTuple):
     keeps_open: bool = False  # whether another file of the origin may be asked for next, over the same connection
     goes_on: bool = False
     """Whether a visit goes on by it: over the same connection, before the interval of its host is over."""
-    before_files: bool = False  # whether it is a page that comes before tdmrep.json and ai.txt of its site are known
-    is_reserved: bool = False
-    """Whether it is a page that has come already, and whose use its site refuses: it may not be fetched again."""
 
 
 class Report(NamedTuple):

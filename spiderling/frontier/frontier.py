@@ -29,7 +29,7 @@ from spiderling.frontier.reachability import Probes, Reachability
 from spiderling.frontier.recrawl.pages import NOTED, validators_of
 from spiderling.frontier.recrawl.recrawl import Recrawl, Revisit
 from spiderling.frontier.redirects import Redirects, salt_of_redirect
-from spiderling.frontier.robots import MAX_WAITING, Robots, raised
+from spiderling.frontier.robots import Robots, raised
 from spiderling.frontier.schedule import Schedule
 from spiderling.frontier.site_files import FileAnswer
 from spiderling.frontier.storage.protocol import TICK_S, Changes, HistoryRow, State
@@ -189,7 +189,6 @@ class Frontier:
             else:
                 self.url_states.hand_out(host)
             self.schedule.hand_out(host, fetch.address, now, fetch.goes_on)
-            self.next_fetch.answered.discard(fetch.id)
             self.ledger.totals["requests"] += 1
             return fetch
         self.host_closing.relax(now)
@@ -240,10 +239,9 @@ class Frontier:
         self.intervals.started(fetch.host, address or fetch.address, now)
 
     def asked_again_in(self, fetch: Fetch, now: float) -> float:
-        """Seconds until the host of *fetch* is due again, by its interval; inf if nothing of it waits, or may wait."""
+        """Seconds until the host of *fetch* is due again, by its interval; inf if nothing of it waits."""
         host = fetch.host
-        goes_on = host.waiting or fetch.before_files
-        return max(0.0, host.last_start + self.intervals.of(host) - now) if goes_on else math.inf
+        return max(0.0, host.last_start + self.intervals.of(host) - now) if host.waiting else math.inf
 
     def fallback_of(self, fetch: Fetch) -> str:
         """The address of the other IP family at which *fetch* may be tried too; '' for none."""
@@ -261,16 +259,11 @@ class Frontier:
         for host in self.schedule.names.unresolved(name, permanent, now):
             self.schedule.place(host, now)
 
-    def give_back(self, fetch: Fetch, now: float, has_answer: bool = False) -> None:
-        """Requeue a fetch that was handed out but not made; it ends if its host was closed meanwhile.
+    def give_back(self, fetch: Fetch, now: float) -> None:
+        """Requeue a fetch that was handed out and not made, or is to be made again.
 
-        *has_answer*: it was made, and the answer is held until files of sites are known that say whether it may be used
-        (`Robots.want_files`, `Licences.of_page`).  Then it comes again: to be used, or as one that is reserved.
+        It ends if its host was closed meanwhile.
         """
-        if has_answer:
-            if len(self.next_fetch.answered) >= MAX_WAITING:
-                self.next_fetch.answered.clear()
-            self.next_fetch.answered.add(fetch.id)
         host = fetch.host
         url = self.url_states.take_back(fetch.id)
         if fetch.robots is not None and fetch.robots is host.asking:
@@ -283,11 +276,6 @@ class Frontier:
         if host.is_closed:
             self._robots_requests.drop(host)
         self.schedule.release(host, now)
-
-    def not_asked(self, fetch: Fetch) -> None:
-        """Count no request and no interval for *fetch*, since its answer is held and nothing is sent."""
-        self.ledger.totals["requests"] -= 1
-        self.intervals.hasten(fetch.host)
 
     def robots_answered(self, fetch: Fetch, answer: FileAnswer, now: float) -> None:
         """Note the answer to a request for a file of a site."""

@@ -31,8 +31,6 @@ class NextFetch(Part):
         self._redirects = redirects
         self.shunned: frozenset[int | str | None] = frozenset()
         """URLs and files of sites (by `identity`) on which the crawl has failed: they end when their turn comes."""
-        self.answered: set[int] = set()
-        """Ids of pages that were fetched and wait for files of sites, while whoever fetched them holds the answers."""
         self.examined: QueuedUrl | RobotsRequest | None = None  # the URL or site file that was examined last
 
     def of_host(self, host: Host, address: str, now: float) -> Fetch | None:
@@ -74,7 +72,7 @@ class NextFetch(Part):
 
     def _file(self, host: Host, request: RobotsRequest, address: str, now: float) -> Fetch | Host | None:
         """The Fetch of a file of the site; of a licence only if robots.txt of its own origin allows it."""
-        keeps_open = request.is_at_home and not self._robots.asks_last_for(request.origin, request.file)
+        keeps_open = request.is_at_home and not self._robots.asks_last_for(request.file)
         fetch = Fetch(0, request.url, address, host, robots=request, name=request.name, keeps_open=keeps_open)
         target = canonicalize(request.url) if request.file is SiteFile.LICENCE else None
         if target is None:
@@ -92,12 +90,7 @@ class NextFetch(Part):
         fetch = Fetch(
             url.key, url.url, address, url.host, url.payload, name=target.name, revisit=revisit, cookies=cookies
         )
-        verdict = self._robots.judge(target.origin, target.url, now)
-        if verdict is RobotsVerdict.OPTED_OUT and fetch.id in self.answered:
-            return fetch._replace(is_reserved=True)
-        if self._robots.comes_before_files(target.origin, now):
-            fetch = fetch._replace(before_files=True)
-        return self._if_allowed(fetch, target, verdict, now)
+        return self._if_allowed(fetch, target, self._robots.judge(target.origin, target.url, now), now)
 
     def _if_allowed(
         self, fetch: Fetch, target: CanonicalUrl, verdict: RobotsVerdict, now: float

@@ -7,10 +7,9 @@ than STALE_S (RFC 9309, 2.4).  Without such a copy the origin's URLs end, and th
 RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days as missing; we stay away.
 
 tdmrep.json and ai.txt are asked for if robots.txt allows it, and if they may bind the crawl's purpose or are to be
-recorded; with ``optout_files=kept`` once a page of the origin is to be kept, or their last copy, now too old, reserves
-one.  So are the licence files by RSL that robots.txt or a page names, once for all who name them.  A challenge in the
-place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after an
-hour.
+recorded.  So are the licence files by RSL that robots.txt or a page names, once for all who name them.  A challenge in
+the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after
+an hour.
 
 Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
 parser of ours fails counts as one that could not be fetched.
@@ -87,10 +86,6 @@ class Robots:
         self._policy = options.policy()
         asked = ((SiteFile.TDMREP, Signal.TDM_FILE, MINING), (SiteFile.AI_TXT, Signal.AI_TXT, TRAINING))
         self._others = [file for file, signal, refuses in asked if self._policy.asks(signal, refuses)]
-        self._of_others = {signal for _, signal, _ in asked}
-        self._waits = options.optout_files == "kept"
-        self._wanted: set[str] = set()
-        """Origins whose other files are asked for before their next page, though the option would have them wait."""
         self.files = KnownFiles(options, lookup, failed_on)
         self.licences = Licences(self.files)
         self._sees_licences = self._policy.sees(Signal.RSL)
@@ -141,13 +136,9 @@ class Robots:
             return verdict
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
-        self._wanted.discard(origin)
         said = self._statements(origin, url)
-        if (binding := self._policy.binding(said)) is not None:
-            if binding.signal not in self._of_others or not self.comes_before_files(origin, now):
-                return RobotsVerdict.OPTED_OUT
-            self._want(origin)
-            return RobotsVerdict.MISSING
+        if self._policy.binding(said) is not None:
+            return RobotsVerdict.OPTED_OUT
         if len(self._said_of) >= MAX_JUDGED:
             self._said_of.clear()
         self._said_of[url] = said
@@ -169,7 +160,7 @@ class Robots:
 
     def missing(self, origin: str, now: float) -> SiteFile | str | None:
         """The file of *origin*, or the address of the licence, to be fetched next; None if all are current."""
-        for file in self._before_pages(origin):
+        for file in (SiteFile.ROBOTS, *self._others):
             if self._is_current(origin, file, now):
                 continue
             if file is SiteFile.ROBOTS or self._allows(origin, origin + file.value):
@@ -182,27 +173,9 @@ class Robots:
         record = self.files.find(origin, file)
         return record is not None and self.files.is_current(record, now)
 
-    def _before_pages(self, origin: str) -> tuple[SiteFile, ...]:
-        """The files of *origin* that must be current before a page of it is fetched."""
-        return (SiteFile.ROBOTS, *(() if self._waits and origin not in self._wanted else self._others))
-
-    def asks_last_for(self, origin: str, file: SiteFile) -> bool:
-        """Whether no other file of *origin* is asked for after *file*, licences aside."""
-        return file is self._before_pages(origin)[-1]
-
-    def comes_before_files(self, origin: str, now: float) -> bool:
-        """Whether a page of *origin*, fetched at *now*, comes before what tdmrep.json and ai.txt say is known."""
-        return self._waits and not all(self._is_current(origin, file, now) for file in self._others)
-
-    def want_files(self, url: str) -> None:
-        """The page at *url*, which has come before them, is to be kept: ask for these files now."""
-        if (target := canonicalize_again(url)) is not None:
-            self._want(target.origin)
-
-    def _want(self, origin: str) -> None:
-        if len(self._wanted) >= MAX_WAITING:
-            self._wanted.clear()
-        self._wanted.add(origin)
+    def asks_last_for(self, file: SiteFile) -> bool:
+        """Whether no other file of an origin is asked for after *file*, licences aside."""
+        return file is (SiteFile.ROBOTS, *self._others)[-1]
 
     def statements_of(self, url: str) -> list[Statement]:
         """What the files of its origin say of the use of *url*, by signals that the crawl heeds or records.

@@ -161,7 +161,6 @@ def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
     dedup = crawl["dedup"]
     down = f"{crawl['downloaded_bytes'] / 1e6:,.1f} MB"
     seeds = [f"{s['number']:,} from {s['from']} (sha256 {s['sha256'][:16]})" for s in crawl["seeds"]]
-    waits = "; tdmrep.json and ai.txt were read once a page was to be kept"
     left = {"URLs wait": crawl["urls_waiting"], "archives are not read to their end": crawl["archives_unread"]}
     standing = "; ".join(f"{number:,} {what}" for what, number in left.items() if number) or "finished"
     facts = {
@@ -170,7 +169,6 @@ def _crawl_lines(crawl: Manifest, manifest_name: str) -> list[str]:
         "Coverage": in_words(crawl.get("coverage", {})),
         "Purpose": ", ".join(crawl["purposes"]),
         "Opt-outs": ", ".join(f"{number} signals {rule}" for rule, number in rules.most_common())
-        + (waits if crawl["settings"].get("optout_files") == "kept" else "")
         + f" ({manifest_name})",
         "Duplicates": f"mode {dedup['mode']}" + (f", and not in {dedup['seen']}" if dedup["seen"] else ""),
         "Models": ", ".join(f"{code} (sha256 {digest[:16]})" for code, digest in crawl["models"].items()),

@@ -74,8 +74,6 @@ def test_every_signal_that_keeps_text_out_is_on_the_page_and_ignored_ones_say_so
     leave, allow = (about(Options(contact="a@b.cz", refused_robots=rule), "") for rule in ("leave", "allow"))
     assert "on robots.txt, or on five pages" in leave
     assert "on robots.txt, or on five pages" not in allow
-    files_wait = about(Options(contact="a@b.cz", optout_files="kept"), "")
-    assert "before it keeps a page also the other files" in files_wait and "in the same visit the other files" in said
 
 
 @pytest.mark.parametrize(

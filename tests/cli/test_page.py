@@ -190,7 +190,7 @@ def test_usage():
 
 
 def test_signals_of_the_site_the_headers_and_the_page_are_shown(fetched):
-    head = rows(fetched("http://c.test/yes", "-s", "SPIDERLING_OPTOUT_FILES=kept"))
+    head = rows(fetched("http://c.test/yes"))
     assert (head["opt-outs"], head["verdict"]) == (
         "ai-agents:GPTBot, tdm-file:0, noarchive",
         "kept (unless it is a duplicate)",

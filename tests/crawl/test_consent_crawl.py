@@ -26,7 +26,6 @@ from webs.consent import (
     PURPOSES,
     SPEAKERS,
     consent_web,
-    is_refused_by_file,
     pairs,
     seeds_of,
     violations,
@@ -158,6 +157,8 @@ RESERVED = (
     "http://moved.test/a", "http://signals.test/a", "http://licensed.test/no/a", "http://licensed.test/paid/a",
 )  # fmt: skip
 ENDS |= dict.fromkeys(RESERVED, ("site-opted-out", ""))
+NAMING_HOSTS = {"rsl-head.test", "rsl-link.test", "said.test", PRECEDENCE_HOST}
+"""Hosts with pages that name a licence by a link."""
 EVENTS = ("open", "os.rename", "os.mkdir", "os.remove", "os.link", "os.symlink", "os.truncate", "sqlite3.connect")
 RECORDER = """
 import os, sys
@@ -178,18 +179,18 @@ class Crawled(NamedTuple):
     ends: dict[str, tuple[str, str]]
     fetched: list[str]  # URLs in the order of the access log
 
-    def violations(self, letter: str, files: str) -> list[str]:
+    def violations(self, letter: str) -> list[str]:
         reasons = {url: reason for url, (reason, _) in self.ends.items()}
-        return violations(self.cases, letter, reasons, set(self.fetched), files == "kept")
+        return violations(self.cases, letter, reasons, set(self.fetched))
 
 
-def crawled(directory: Path, letter: str, files: str, **started) -> Crawled:
+def crawled(directory: Path, letter: str, **started) -> Crawled:
     """A crawl for the purpose *letter*."""
     web, cases = consent_web(document)
     seeds = directory / "seeds.txt"
     seeds.write_text("\n".join([seeds_of(cases), *(url for url in ENDS if "/from-" not in url)]))
     with serving(FixedWeb({**web.sites, **SITES})) as server:
-        options = {"OPTOUTS": "", "OPTOUT_FILES": files, "PURPOSE": PURPOSES[letter], "HOST_INTERVAL_S": 0.02}
+        options = {"OPTOUTS": "", "PURPOSE": PURPOSES[letter], "HOST_INTERVAL_S": 0.02}
         crawl = Crawl(directory / "job", server, started.pop("project", ROOT), **options)
         result = crawl.start(str(seeds), **started).wait()
         assert result.code == 0 and "Traceback" not in result.output, result.output[-3000:]
@@ -206,24 +207,17 @@ def first(tmp_path_factory) -> Crawled:
     project.mkdir()
     (project / "scrapy.cfg").write_text("[settings]\ndefault = spiderling.settings\n")
     (project / "sitecustomize.py").write_text(RECORDER.format(log=str(base / "written.txt"), events=EVENTS))
-    return crawled(base, "T", "first", project=project, fresh=True)  # which reads sitecustomize.py
+    return crawled(base, "T", project=project, fresh=True)  # which reads sitecustomize.py
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory) -> Crawled:
-    return crawled(tmp_path_factory.mktemp("kept"), "T", "kept")
-
-
-@pytest.mark.parametrize("files", ["first", "kept"])
-def test_each_page_is_fetched_and_kept_as_its_owner_says(request, files):
-    found = request.getfixturevalue(files)
-    assert found.violations("T", files) == []
+def test_each_page_is_fetched_and_kept_as_its_owner_says(first):
+    assert first.violations("T") == []
     for_moved = Counter(["http://ai-text.test/ai.txt"])
-    assert max((Counter(found.fetched) - for_moved).values()) == 1, "nothing is asked for twice"
-    is_dropped = {case.url for case in found.cases if is_refused_by_file(case)} & set(found.fetched)
-    assert ("http://ai-text.test/a" in is_dropped) == (files == "kept")
-    assert len({urlsplit(case.url).hostname for case in found.cases}) >= 30
-    assert {case.end for case in found.cases} >= {
+    twice = {url: number for url, number in (Counter(first.fetched) - for_moved).items() if number > 1}
+    assert {urlsplit(url).hostname for url in twice} == NAMING_HOSTS, "nothing but what names a licence by a link"
+    assert set(twice.values()) == {2}
+    assert len({urlsplit(case.url).hostname for case in first.cases}) >= 30
+    assert {case.end for case in first.cases} >= {
         "site-opted-out",
         "opted-out",
         "noindex",
@@ -233,14 +227,12 @@ def test_each_page_is_fetched_and_kept_as_its_owner_says(request, files):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("files", ["first", "kept"])
 @pytest.mark.parametrize("letter", ["S", "R"])
-def test_so_it_is_for_other_purposes(letter, files, tmp_path):
-    assert crawled(tmp_path, letter, files).violations(letter, files) == []
+def test_so_it_is_for_other_purposes(letter, tmp_path):
+    assert crawled(tmp_path, letter).violations(letter) == []
 
 
-@pytest.mark.parametrize("files", ["first", "kept"])
-def test_the_table_of_precedence_is_true_of_every_pair(request, files):
+def test_the_table_of_precedence_is_true_of_every_pair(first):
     lines = (ROOT / "docs/opt-outs.md").read_text("utf-8").splitlines()
     expected = {}
     for line in takewhile(bool, lines[lines.index("| no says | then | unless |") + 2 :]):
@@ -250,8 +242,7 @@ def test_the_table_of_precedence_is_true_of_every_pair(request, files):
         for no in re.findall(r"`([\w-]+)`", names):
             expected |= {(no, yes): "K" if yes in says_yes else letter for yes in SPEAKERS if yes != no}
     assert expected.keys() == set(pairs())
-    ends = request.getfixturevalue(files).ends
-    told = {(no, yes): ends[f"http://{PRECEDENCE_HOST}/{no}/{yes}"][0] for no, yes in expected}
+    told = {(no, yes): first.ends[f"http://{PRECEDENCE_HOST}/{no}/{yes}"][0] for no, yes in expected}
     assert {pair: end for pair, end in told.items() if end not in LETTERS[expected[pair]]} == {}
 
 
@@ -325,11 +316,11 @@ class RestlessWeb(FixedWeb):
         return saying("r", "", link(f"/{random()}.xml")) if path == "/" else super().respond(host, path)
 
 
-def test_a_page_that_names_another_licence_each_time_is_fetched_once(tmp_path):
-    """It was fetched for ever, and so were licences, from whatever host it named; its answer waits for the first."""
+def test_a_page_that_names_another_licence_each_time_is_fetched_twice(tmp_path):
+    """It was fetched for ever, and so were licences, from whatever host it named."""
     with serving(RestlessWeb({"r.test": {}, "fees.test": {}})) as server:
         crawl = Crawl(tmp_path / "job", server, OPTOUTS="")
         assert crawl.run("http://r.test/").code == 0
         asked = [entry.path for entry in server.log_entries if entry.path not in SITE_FILES]
     assert crawl.ended()["http://r.test/"][0] == "opted-out"
-    assert [path == "/" for path in asked] == [True, False]
+    assert [path == "/" for path in asked] == [True, False, True]

@@ -237,7 +237,7 @@ def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch,
     monkeypatch.setattr(pipelines, "MAX_PARAGRAPHS", 2)
     monkeypatch.setattr(fingerprints, "MAX_PARAGRAPHS", 2)
     revisit = SimpleNamespace(page=SimpleNamespace(validators=SimpleNamespace(text_key=1)), paragraphs=b"")
-    request = SimpleNamespace(meta={FETCH: SimpleNamespace(revisit=revisit, before_files=False)})
+    request = SimpleNamespace(meta={FETCH: SimpleNamespace(revisit=revisit)})
     totals: Counter[str] = Counter()
     pipeline = pipelines.DedupPipeline(None)
     pipeline.crawl = SimpleNamespace(

@@ -187,23 +187,6 @@ def test_robots_txt_is_read_anew_before_a_look() -> None:
     assert crawl.standing(HOST) is Standing.LIVE
 
 
-def test_a_later_version_waits_for_the_files_of_its_site_too() -> None:
-    """It is to be kept, and what is asked for then says no."""
-
-    def web(url: str, day: float) -> Answer:
-        if url.endswith("tdmrep.json") and day > 2:
-            return Answer(body=b'[{"location": "/", "tdm-reservation": 1}]')
-        is_file = url.endswith((".txt", ".json"))
-        return MISSING if is_file else page() if day < 0.5 or day > 5 else SAME
-
-    crawl = lived(web, 20, optouts="", optout_files="kept")
-    assert crawl.standing(HOST) is Standing.OPTED_OUT
-    revisits = crawl.revisits_at(HOST)
-    assert [day > 5 for day in revisits] == [False] * (len(revisits) - 1) + [True]
-    asked = [(start.time - crawl.starts[0].time) / DAY_S for start in crawl.starts if start.url.endswith("tdmrep.json")]
-    assert asked[0] < 1 and asked[1:] == pytest.approx(revisits[-1:], abs=0.01), "no revisit before it was to be kept"
-
-
 def test_failures_and_redirects_leave_the_page_as_it_is_known() -> None:
     def web(url: str, day: float) -> Answer:
         if day < 0.5:

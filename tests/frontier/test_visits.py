@@ -5,10 +5,8 @@ It counts as one request of its host, and the intervals begin anew with its last
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from virtual_crawl import DAY_S, Answer, Resolution, VirtualCrawl, page, robots, to
+from virtual_crawl import Answer, Resolution, VirtualCrawl, page, robots
 
 from spiderling.base.reasons import Reason
 
@@ -130,102 +128,3 @@ def test_host_whose_rules_are_in_the_store_needs_no_files_after_a_restart() -> N
     crawl.restart()
     began = len(crawl.starts)
     assert crawl.run(*seeds[2:]).starts[began].url == seeds[0]
-
-
-# -- the option optout_files=kept: tdmrep.json and ai.txt wait for a page that is to be kept
-
-POOR = page(kept_bytes=0)
-
-
-def reserving(path: str) -> Answer:
-    return Answer(body=json.dumps([{"location": path, "tdm-reservation": 1}]).encode())
-
-
-def waiting(web: dict, *seeds: str, **options) -> VirtualCrawl:
-    return visited(web, *seeds, optout_files="kept", **options)
-
-
-def test_files_wait_for_the_first_page_that_is_to_be_kept() -> None:
-    """Its answer is held meanwhile: it costs no second request, and no interval."""
-    crawl = waiting({"http://a.cz/w": POOR}, "http://a.cz/w", *PAGES)
-    assert starts(crawl) == [
-        (ROBOTS, 0.0), ("http://a.cz/w", 5.0), ("http://a.cz/x", 10.0),
-        (TDM, 15.0), (AI, 15.2), ("http://a.cz/y", 20.3),
-    ]  # fmt: skip
-    assert crawl.ends == {Reason.BOILERPLATE_ONLY: 1, Reason.KEPT: 2}
-    assert crawl.frontier.ledger.totals["requests"] == 6
-    crawl.assert_polite(host_s=0.2, ip_s=0.1)
-
-
-def test_host_without_a_page_to_be_kept_is_asked_for_robots_txt_alone() -> None:
-    crawl = waiting({"http://a.cz/x": POOR, "http://a.cz/y": to("http://a.cz/z")})
-    assert [url for url, _ in starts(crawl)] == [ROBOTS, *PAGES, "http://a.cz/z"]
-
-
-def test_path_that_the_files_reserve_is_dropped_and_no_other_of_it_is_fetched() -> None:
-    crawl = waiting({TDM: reserving("/x*"), "http://a.cz/x": page("http://a.cz/x2", "http://a.cz/z")})
-    assert [url for url, _ in starts(crawl)] == [ROBOTS, "http://a.cz/x", TDM, AI, "http://a.cz/y", "http://a.cz/z"]
-    assert crawl.ends == {Reason.SITE_OPTED_OUT: 2, Reason.KEPT: 1, Reason.HTTP_ERROR: 1}
-    assert crawl.ended["http://a.cz/x"] is Reason.SITE_OPTED_OUT, "its links are followed"
-    assert crawl.host("a.cz").account.downloaded_bytes >= 2000, "it counts as downloaded"
-    assert [row.says for row in crawl.consents() if row.file.endswith("tdmrep.json")] == [""]
-
-
-@pytest.mark.parametrize("purpose", ["search", "research"])
-def test_only_files_that_matter_are_waited_for(purpose) -> None:
-    crawl = waiting({}, purpose=purpose)
-    first, second = PAGES
-    assert [url for url, _ in starts(crawl)] == [ROBOTS, first, *([TDM] if purpose == "search" else []), second]
-
-
-def test_files_that_are_known_are_used_for_a_day_without_waiting() -> None:
-    """Then a page comes before them again, unless the last copy reserves it."""
-    crawl = waiting({TDM: reserving("/no*"), "http://a.cz/z": page()})
-    crawl.restart()
-    asked = len(crawl.starts)
-    crawl.run("http://a.cz/no1", "http://a.cz/z")
-    assert [start.url for start in crawl.starts[asked:]] == ["http://a.cz/z"]
-    crawl.now += 1.1 * DAY_S
-    crawl.run("http://a.cz/no2")
-    assert [start.url for start in crawl.starts[asked + 1 :]] == [ROBOTS, TDM, AI]
-    assert crawl.ends == {Reason.KEPT: 3, Reason.SITE_OPTED_OUT: 2}
-    crawl.now += 1.1 * DAY_S
-    asked = len(crawl.starts)
-    crawl.web = {**crawl.web, "http://a.cz/n": POOR, "http://a.cz/k": page()}
-    crawl.run("http://a.cz/n", "http://a.cz/k")
-    assert [start.url for start in crawl.starts[asked:]] == [ROBOTS, "http://a.cz/n", "http://a.cz/k", TDM, AI]
-
-
-@pytest.mark.parametrize("at", [5.3, 10.1, 10.3])
-def test_kill_while_a_page_is_held_fetches_it_again(at) -> None:
-    crawl = waiting({TDM: reserving("/x")}, "http://a.cz/x", until=at)
-    assert crawl.held
-    crawl.restart()
-    assert crawl.run().ends == {Reason.SITE_OPTED_OUT: 1}
-    assert crawl.fetched().count("http://a.cz/x") <= 2
-
-
-def test_answer_that_is_no_longer_held_is_fetched_again_unless_it_is_reserved() -> None:
-    for web, reason in ({}, Reason.KEPT), ({TDM: reserving("/x")}, Reason.SITE_OPTED_OUT):
-        crawl = waiting(web, "http://a.cz/x", until=5.3)
-        crawl.held.clear()
-        assert crawl.run().ends == {reason: 1}
-        assert crawl.fetched().count("http://a.cz/x") == 1 + (reason is Reason.KEPT)
-
-
-def test_file_that_cannot_be_had_says_nothing_and_is_asked_for_once() -> None:
-    crawl = waiting({TDM: Answer(status=503), AI: to("http://b.cz/ai.txt"), "http://b.cz/robots.txt": Answer(403)})
-    assert crawl.ends == {Reason.KEPT: 2}
-    asked = [url for url, _ in starts(crawl)]
-    assert [asked.count(url) for url in (ROBOTS, TDM, AI, *PAGES)] == [1, 1, 1, 1, 1]
-
-
-def test_two_origins_of_a_host_hold_a_page_each() -> None:
-    seeds = ["http://a.cz/x", "https://a.cz/x"]
-    crawl = waiting({"https://a.cz/x": page(), "https://a.cz/ai.txt": robots("User-agent: *\nDisallow: /")}, *seeds)
-    assert crawl.ended == {"http://a.cz/x": Reason.KEPT, "https://a.cz/x": Reason.SITE_OPTED_OUT}
-    assert len(crawl.starts) == 8
-
-
-def test_page_of_a_host_that_is_closed_meanwhile_is_not_kept() -> None:
-    assert block(waiting({}, "http://a.cz/x", until=5.3)).ends == {Reason.HOST_BLOCKED: 1}

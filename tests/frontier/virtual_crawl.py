@@ -140,8 +140,6 @@ class VirtualCrawl:
         self._addresses: dict[str, tuple[str, float]] = {}
         self._robots_known: dict[str, float] = {}
         self.busy: set[str] = set()  # names of hosts with a request in transit
-        self.held: dict[int, Answer] = {}
-        """Answers to pages that wait for files of their sites, by the ids of their URLs."""
         self._visited: set[str] = set()  # those that were asked for a file, and may be asked for another one at once
 
     # -- driving
@@ -161,7 +159,6 @@ class VirtualCrawl:
         self._events.clear()
         self._addresses.clear()
         self.busy.clear()
-        self.held.clear()
 
     def restart(self, after_s: float = 0.0) -> None:
         """A checkpoint, and a new process *after_s* seconds later."""
@@ -240,11 +237,6 @@ class VirtualCrawl:
             self.frontier.unresolved(name, answer.permanent, self.now)
 
     def _gate(self, fetch: Fetch) -> None:
-        held = self.held.pop(fetch.id, None) if fetch.robots is None else None
-        if held is not None or fetch.is_reserved:
-            self.frontier.not_asked(fetch)
-            self._judged(fetch, held or Answer(status=0, body_bytes=0))
-            return
         wait_s = self.frontier.may_start(fetch, self.now)
         if wait_s is None:
             self.busy.discard(fetch.host.name)
@@ -284,21 +276,8 @@ class VirtualCrawl:
             self._visited.add(fetch.host.name)
             file_answer = FileAnswer(answer.status, answer.body, answer.location, wait_s, is_open=is_open)
             self.frontier.robots_answered(fetch, file_answer, self.now)
-        else:
-            self._judged(fetch, answer)
-
-    def _judged(self, fetch: Fetch, answer: Answer) -> None:
-        """The end of a page, or its wait for files of its site."""
-        self.busy.discard(fetch.host.name)
-        reason = Reason.SITE_OPTED_OUT if fetch.is_reserved else answer.outcome_reason
-        if reason is Reason.KEPT and fetch.before_files:
-            self.held[fetch.id] = answer
-            self.frontier.robots.want_files(fetch.url)
-            self.frontier.give_back(fetch, self.now, has_answer=True)
-            return
-        outcome = self.outcome(fetch, answer, reason)
-        if self.frontier.report(outcome, self.now).end is not None:
-            self.ended[fetch.url] = reason
+        elif self.frontier.report(self.outcome(fetch, answer, answer.outcome_reason), self.now).end is not None:
+            self.ended[fetch.url] = answer.outcome_reason
 
     def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
         """What a page leaves behind that ends as *reason*."""

@@ -34,7 +34,6 @@ from spiderling.engine import download_handler
 from spiderling.engine.download_handler import DownloadHandler
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.resolver import Resolver
-from spiderling.workers.converter import usable
 
 DOWNLOAD_ERRORS = (
     CannotResolveHostError, DownloadCancelledError, DownloadConnectionRefusedError, DownloadFailedError,
@@ -160,7 +159,7 @@ def opened(options, gate):
     gate.crawl = SimpleNamespace(
         options=options,
         codes=frozenset({"cs"}),
-        documents=usable(media_types.parse(options.documents))[0],
+        documents=media_types.parse(options.documents),
         addresses=AddressPolicy(options.allow_networks, public=bool(options.contact)),
         times=StageTimes(),
     )

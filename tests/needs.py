@@ -130,11 +130,8 @@ def may_watch_sqlite() -> bool:
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 NEEDS = {
     # programs
-    "antiword": program("antiword"),
-    "catdoc": program("catdoc"),
     "chromium": program(*BROWSERS),
     "fish": program("fish"),
-    "gs": program("gs", package="ghostscript"),
     "jq": program("jq"),
     "redis": program("redis-server")._replace(is_here=has_redis),
     "redis with TLS": program("redis-server")._replace(is_here=has_redis_with_tls),

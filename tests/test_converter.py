@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tarfile
 import time
 from contextlib import suppress
@@ -20,7 +19,7 @@ from spiderling.text import Page, clean_text
 from spiderling.text.documents import ConvertedDocument, DocumentError
 from spiderling.text.html.blocks import Block
 from spiderling.workers import converter
-from spiderling.workers.converter import Limits, convert, usable
+from spiderling.workers.converter import Limits, convert
 from spiderling.workers.pool import Task, WorkerConfig, WorkerPool, text_process
 
 CZECH = "Když se kočka vrátila domů, bylo už tma a všichni spali, jen pes seděl u dveří a čekal na ni. "
@@ -156,126 +155,6 @@ def test_the_worker_s_files_are_closed(behaving):
     assert convert("docx", b"", LIMITS).blocks[0].text.split() == ["0", "1", "2", "3"]  # 3 is the directory itself
 
 
-# -- external programs
-
-
-@pytest.fixture
-def program(monkeypatch, tmp_path):
-    """Put a program of the given name and Python code on an otherwise empty PATH."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    def install(name: str, code: str) -> None:
-        path = tmp_path / name
-        path.write_text(f"#!{sys.executable} -IS\nimport sys, os\n{code}\n")
-        path.chmod(0o755)
-
-    return install
-
-
-def test_a_program_reads_the_document_and_writes_text(program):
-    program("catdoc", "print(sys.argv[1:], len(sys.stdin.buffer.read()), end='\\nDruhý\\todstavec')")
-    document = convert("doc", b"x" * 1000, LIMITS)
-    assert [block.text for block in document.blocks] == ["['-w', '-d', 'utf-8'] 1000", "Druhý odstavec"]
-
-
-@pytest.mark.parametrize("code", ["sys.exit(1)", "print()"])
-def test_the_next_program_when_the_first_finds_nothing(program, code):
-    program("antiword", code)
-    assert convert("doc", b"x", LIMITS) in (None, ConvertedDocument())
-    program("catdoc", "print('text')")
-    assert convert("doc", b"x", LIMITS).blocks[0].text == "text"
-
-
-@needs("pypdfium2")
-def test_a_program_that_gives_another_kind(program):
-    program("gs", f"sys.stdout.buffer.write({made.pdf([[(72, 700, 11, CZECH[:3])]])!r})")
-    assert convert("ps", b"%!", LIMITS).blocks[0].text == CZECH[:3]
-
-
-def test_a_program_has_a_directory_of_its_own_and_no_environment(program, monkeypatch):
-    monkeypatch.setenv("SECRET", "x")
-    program("catdoc", "open('a', 'w').write('x'); print(os.getcwd()); print(sorted(os.environ))")
-    home, names = (block.text for block in convert("doc", b"x", LIMITS).blocks)
-    assert names == "['HOME', 'LC_ALL', 'PATH', 'TMPDIR']"
-    assert home != os.getcwd() and not os.path.exists(home)
-
-
-@pytest.mark.parametrize("code", ["sys.exit(1)", "os.abort()", "while 1: print('x' * 1000000)", "while 1: pass"])
-def test_programs_that_fail(program, monkeypatch, code):
-    monkeypatch.setattr(converter, "MAX_OUTPUT_BYTES", 3_000_000)
-    program("gs", code)
-    assert convert("ps", b"%!", Limits(wall_s=20, cpu_s=1)) is None
-
-
-def test_what_cannot_be_converted_is_named_once(program):
-    kinds, notices = usable(["docx", "doc", "ps"])
-    assert kinds == {"docx"}
-    assert notices == [
-        "doc documents are left out: antiword or catdoc is not installed.",
-        "ps documents are left out: gs is not installed.",
-    ]
-    program("antiword", "")
-    assert usable(["doc"]) == ({"doc"}, [])
-    program("gs", "")
-    assert usable(["pdf", "ps"]) == ({"pdf", "ps"}, [])
-
-
-# -- the programs themselves, where they are installed
-
-
-def postscript(code: str) -> bytes:
-    return f"%!PS-Adobe-3.0\n/Times-Roman findfont 11 scalefont setfont\n{code}\nshowpage\n".encode()
-
-
-@needs("gs")
-@needs("pypdfium2")
-def test_postscript():
-    lines = [
-        (700, "When the cat came home it was already dark and every-"),
-        (687, "body was asleep, only the old dog was still waiting for"),
-        (674, "her."),
-        (630, "The second paragraph begins here and goes on for a while."),
-    ]
-    body = postscript("".join(f"72 {y} moveto ({text}) show " for y, text in lines))
-    assert [block.text for block in convert("ps", body, Limits(wall_s=120)).blocks] == [
-        "When the cat came home it was already dark and everybody was asleep, only the old dog was still waiting for "
-        "her.",
-        lines[-1][1],
-    ]
-
-
-@needs("gs")
-@pytest.mark.parametrize(
-    "code",
-    ["({path}) (w) file dup (x) writestring closefile", "({path}) deletefile", "(%pipe%touch {path}.x) (r) file"],
-)
-def test_postscript_reaches_no_files(tmp_path, code):
-    """gs lets a document write to the directory of temporary files, and that was everybody's."""
-    kept = tmp_path / "kept"
-    kept.write_text("kept")
-    convert("ps", postscript(code.format(path=kept)), Limits(wall_s=120))
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
-    assert kept.read_text() == "kept"
-
-
-@pytest.mark.slow
-@needs("gs")
-@pytest.mark.parametrize("code", ["{ } loop", "[ { 100000 string } loop"])
-def test_postscript_without_end(code):
-    assert convert("ps", postscript(code), Limits(wall_s=10, cpu_s=1, memory_bytes=300_000_000)) is None
-
-
-@needs("catdoc")
-def test_rtf():
-    lines = (
-        r"{\rtf1\ansi\ansicpg1250\deff0{\fonttbl{\f0 Times;}}\f0 P\'f8\'edli\'9a dlouh\'fd odstavec.\par Druh\'fd.\par}"
-    )
-    assert [block.text for block in convert("rtf", lines.encode(), LIMITS).blocks] == [
-        "Příliš dlouhý odstavec.",
-        "Druhý.",
-    ]
-
-
 # -- in a text worker
 
 
@@ -311,8 +190,7 @@ async def test_documents_in_worker_processes():
 # -- real files, where they are at hand
 
 FLOORS = {
-    "pdf": (18, 21_000), "docx": (21, 2_300), "odt": (22, 1_650), "epub": (11, 64_000),
-    "doc": (17, 2_800), "rtf": (20, 6_000),
+    "pdf": (18, 21_000), "docx": (21, 2_300), "odt": (22, 1_650), "epub": (11, 64_000)
 }  # fmt: skip
 """Files with text, words in all of them; some files are broken, empty, hidden by a style or mislabelled on purpose."""
 
@@ -326,10 +204,10 @@ def test_real_documents():
             stream = archive.extractfile(member)
             body = stream.read() if stream else b""
             kind = of_content(body)
-            if kind not in FLOORS or kind not in usable([kind])[0]:
+            if kind not in FLOORS:
                 continue
             document = convert(kind, body, Limits(wall_s=120, cpu_s=60))
             if document is not None:
                 found[kind].append(sum(len(block.text.split()) for block in document.blocks))
-    sums = {kind: (sum(map(bool, words)), sum(words)) for kind, words in found.items() if kind in usable([kind])[0]}
+    sums = {kind: (sum(map(bool, words)), sum(words)) for kind, words in found.items()}
     assert all(files >= FLOORS[kind][0] and words >= FLOORS[kind][1] for kind, (files, words) in sums.items()), sums

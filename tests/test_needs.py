@@ -44,7 +44,7 @@ def test_no_test_skips_in_a_way_of_its_own():
 def test_a_bare_path_has_all_programs_but_those_that_are_named(tmp_path):
     """It is made without anything installed."""
     hidden = {name for need in needs.NEEDS.values() for name in need.programs}
-    assert {"redis-server", "chromium", "gs", "systemd-analyze", "cc"} <= hidden
+    assert {"redis-server", "chromium", "fish", "systemd-analyze", "cc"} <= hidden
     bare, programs = tmp_path / "bare", tmp_path / "programs"
     programs.mkdir()
     for name in (*hidden, "of-mine", "no-program"):

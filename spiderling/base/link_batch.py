@@ -44,9 +44,9 @@ NO_TEXT = 1  # form of a path whose suffix names a file type without text
 REPETITIVE = 0x80  # bit of a form: the path is repetitive, as of relative links that extend it without end
 KINDS = (None, None, *media_types.FILE_TYPES)  # lower bits of a form -> the kind of document; None for 0 and NO_TEXT
 _NO_TEXT_SUFFIXES = (
-    "7z aac apk avi avif bin bmp bz2 css csv dat deb dmg eot exe flac flv gif gz ico ics img iso jar jpg jpeg js json"
-    " m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts psd rar rpm rss svg swf tar tgz"
-    " tif tiff torrent ttf wasm wav webm webp wma wmv woff woff2 xls xlsx xml xz zip zst"
+    "7z aac apk avi avif bin bmp bz2 css csv dat deb dmg doc eot exe flac flv gif gz ico ics img iso jar jpg jpeg"
+    " js json m3u m3u8 m4a m4v mid mkv mov mp3 mp4 mpg mpeg msi ogg ogv otf png ppt pptx ppts ps psd rar rpm rss rtf"
+    " svg swf tar tgz tif tiff torrent ttf wasm wav webm webp wma wmv woff woff2 xls xlsx xml xz zip zst"
 )
 FORMS = dict.fromkeys(_NO_TEXT_SUFFIXES.split(), NO_TEXT)
 FORMS |= {kind: form for form, kind in enumerate(KINDS) if kind is not None}

@@ -24,9 +24,6 @@ FILE_TYPES = {
     "docx": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document",),
     "odt": ("application/vnd.oasis.opendocument.text",),
     "epub": ("application/epub+zip",),
-    "doc": ("application/msword",),
-    "rtf": ("application/rtf", "text/rtf", "text/richtext"),
-    "ps": ("application/postscript",),
 }
 """Kind of document, whose name is its suffix -> its media types."""
 _OF_MEDIA_TYPE = {media_type: kind for kind, types in FILE_TYPES.items() for media_type in types}
@@ -83,11 +80,7 @@ def of_content(body: bytes) -> str | None:
     head = body[:_SNIFFED_BYTES]
     if b"%PDF-" in head:
         return "pdf"
-    if head.startswith(_ZIP):
-        return _type_of_zip(head, body)
-    head = head.lstrip(b"\xef\xbb\xbf \t\r\n\x04")
-    starts = {b"{\\rtf": "rtf", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "doc", b"%!": "ps"}
-    return next((kind for start, kind in starts.items() if head.startswith(start)), None)
+    return _type_of_zip(head, body) if head.startswith(_ZIP) else None
 
 
 def _type_of_zip(head: bytes, body: bytes) -> str | None:

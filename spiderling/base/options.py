@@ -136,7 +136,7 @@ class Options:
     max_body_bytes: int = _option(5_000_000, "Larger bodies are refused or cut off (too-big).", low=10_000)
     documents: str = _option(
         "pdf,docx,odt,epub",
-        "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub, doc, rtf, ps; empty: none.",
+        "Kinds of documents fetched besides HTML, with commas: pdf, docx, odt, epub; empty: none.",
     )
     timeout_s: float = _option(60.0, "Seconds for a whole request.", low=0.1)
     # archives: pages from WARC files instead of the web

@@ -42,7 +42,6 @@ from spiderling.jobdir.state_reader import read_note
 from spiderling.jobdir.takedown import taken_down
 from spiderling.languages.registry import spell_out
 from spiderling.text.steps import choose
-from spiderling.workers.converter import usable
 from spiderling.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
@@ -142,10 +141,7 @@ class Crawl:
         """Words of documents that are made, until their pages are accounted for: Scrapy has other tasks between."""
         self.times = StageTimes()
         self.known_digests = DigestSet(state.digests)  # digests of kept pages and texts; pipeline 400 adds to it
-        self.documents, notices = usable(media_types.parse(self.options.documents))
-        """The kinds of documents that are wanted and can be read here."""
-        for notice in notices:
-            logger.warning(notice)
+        self.documents = media_types.parse(self.options.documents)  # the kinds that are wanted
         spelled = spell_out(self.options, self.accepted, self.documents)
         self._others = None if elsewhere is None else elsewhere(store)
         self.frontier = Frontier(spelled, judged.allows, store, failed_on=self.errors.note, elsewhere=self._others)

@@ -1,4 +1,4 @@
-"""Converts docx, odt and epub (zipped XML), and the plain text that other programs make, to blocks of text.
+"""Converts docx, odt and epub, which are zipped XML, to blocks of text.
 
 The functions are pure, and the bytes untrusted.  They raise DocumentError for what cannot
 be read, return what they have found of a file that breaks off, and inflate no more than
@@ -56,8 +56,6 @@ MAX_CHAPTERS = 2000  # chapters that are read of one book; chosen
 _PIECE_BYTES = 1 << 16
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 """What zipfile raises for archives that are damaged, encrypted, or packed in an unknown way."""
-_FIELDS = re.compile(r'\[pic\]|\bHYPERLINK +(?:\\l +)?"[^"]*"|\b[A-Z]{4,} +(?:"[^"]*" +)?\\\* +[A-Z]+\b')
-"""Pictures and field codes in the output of antiword and catdoc."""
 _NO_WORDS = re.compile(
     r"""<(\w+)\b[^>]*\b(?:type|role)\s*=\s*["'](?:doc-)?(?:pagebreak|noteref)["'][^>]*"""
     r"""(?:/>|>\s*(?:<sup[^>]*>)?[^<]{0,20}(?:</sup>)?\s*</\1>)"""
@@ -110,14 +108,6 @@ def from_epub(body: bytes) -> ConvertedDocument:
             chapter = parse(_NO_WORDS.sub("", html))
             room = MAX_BLOCKS - len(document.blocks)
             document.blocks += [Block(*block[:3]) for block in chapter.blocks[:room]]  # a book has no tree of elements
-    return document
-
-
-def from_text(text: str) -> ConvertedDocument:
-    """The document in the output of another converter, one paragraph a line, without _FIELDS."""
-    document = ConvertedDocument()
-    for line in text.splitlines():
-        document.add_block(_FIELDS.sub(" ", line))
     return document
 
 

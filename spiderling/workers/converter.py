@@ -1,9 +1,7 @@
 """Converts each document in a child process with limits on memory, processor time, files and time.
 
-The child is a fork of the text worker, where everything is loaded, so a start costs a few
-milliseconds.  It runs one of CONVERTERS or becomes an external
-program.  Its answer is read as JSON or plain text and never unpickled: a document that
-takes its parser over can lie about itself, and no more.
+The child is a fork of the text worker, where everything is loaded, so a start costs a few milliseconds.  Its answer is
+read as JSON and never unpickled: a document that takes its parser over can lie about itself, and no more.
 """
 
 from __future__ import annotations
@@ -13,37 +11,16 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import IO, NamedTuple, NoReturn
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
 
-from spiderling.text.documents import ConvertedDocument, DocumentError, from_docx, from_epub, from_odt, from_text
+from spiderling.text.documents import ConvertedDocument, DocumentError, from_docx, from_epub, from_odt
 from spiderling.text.html.blocks import Block
 
-
-class Program(NamedTuple):
-    """An external program from standard input to standard output."""
-
-    command: Sequence[str]
-    gives: str = "text"
-    """What it writes: 'text' is UTF-8 with one paragraph a line, anything else a kind of document to be converted."""
-
-
-_CATDOC = Program(("catdoc", "-w", "-d", "utf-8"))
-_GS = Program(("gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pdfwrite", "-sOutputFile=-", "-"), "pdf")
-"""Ghostscript makes a PDF, because its text device gives lines but no paragraphs."""
-PROGRAMS: Mapping[str, Sequence[Program]] = {
-    "doc": (Program(("antiword", "-w", "0", "-m", "UTF-8.txt", "-")), _CATDOC),
-    "rtf": (_CATDOC,),
-    "ps": (_GS,),
-}
-"""Kind -> programs, the preferred first: antiword leaves field codes out, catdoc reads files that antiword cannot."""
 MAX_OUTPUT_BYTES = 50_000_000  # bytes that a child may write to its output; chosen
-_PROGRAM_FILE_BYTES = 50_000_000  # bytes that an external program may write to a file; chosen
 _MIN_CPU_S = 1  # least seconds of processor time that RLIMIT_CPU can express
 LAST_S = 4.0  # seconds in which a child that has closed its output must end; chosen
 _MAX_FILES = 1024  # a child closes the file descriptors from 3 to below this, the usual limit of a process
@@ -73,61 +50,15 @@ class Limits:
     memory_bytes: int = 1_000_000_000  # address space above that of the process it is forked from
 
 
-def usable(kinds: Iterable[str]) -> tuple[frozenset[str], list[str]]:
-    """Those of *kinds* that can be converted on this machine, and a sentence for each that cannot."""
-    missing = {kind: _missing(kind) for kind in sorted(kinds)}
-    notices = [f"{kind} documents are left out: {why}." for kind, why in missing.items() if why]
-    return frozenset(kind for kind, why in missing.items() if not why), notices
-
-
-def _missing(kind: str) -> str:
-    programs = PROGRAMS.get(kind, ())
-    if programs and not any(map(_path, programs)):
-        return f"{' or '.join(program.command[0] for program in programs)} is not installed"
-    return ""
-
-
-def _path(program: Program) -> str | None:
-    return shutil.which(program.command[0])
-
-
 def convert(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
-    """The text of a document; None when it is broken, not supported, or reaches a limit."""
-    if kind not in CONVERTERS:
-        return _by_programs(kind, body, limits)
+    """The text of a document; None when it is broken or reaches a limit."""
     if kind == "pdf":
         importlib.import_module("spiderling.text.pdf")  # once here, not in each child
-    output = _run(limits, lambda: _answer(kind, body, limits))
+    output = _run(limits.wall_s, lambda: _answer(kind, body, limits))
     return None if output is None else _parse(output)
 
 
-def _by_programs(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
-    """Convert by the first program that finds text in the document; all together have the time of one conversion."""
-    found = None
-    deadline = time.monotonic() + limits.wall_s
-    for program in filter(_path, PROGRAMS.get(kind, ())):
-        limits = replace(limits, wall_s=max(0.0, deadline - time.monotonic()))
-        output = _by_program(program, body, limits)
-        if output is None:
-            continue
-        if program.gives != "text":
-            return convert(program.gives, output, limits)
-        found = from_text(output.decode("utf-8", "replace"))
-        if found.blocks:
-            break
-    return found
-
-
-def _by_program(program: Program, body: bytes, limits: Limits) -> bytes | None:
-    """What *program* makes of *body* in a temporary directory of its own: Ghostscript lets a document write there."""
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryDirectory() as home:
-        source.write(body)
-        source.seek(0)
-        command = [_path(program) or "", *program.command[1:]]
-        return _run(limits, lambda: _become(command, source, home, limits))
-
-
-def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
+def _run(wall_s: float, act: Callable[[], None]) -> bytes | None:
     """What a child that calls *act* writes to its standard output; None unless it ends well."""
     reader, writer = os.pipe()
     pid = os.fork()
@@ -136,7 +67,7 @@ def _run(limits: Limits, act: Callable[[], None]) -> bytes | None:
     os.close(writer)
     output = None
     try:
-        output = _read(reader, time.monotonic() + limits.wall_s)
+        output = _read(reader, time.monotonic() + wall_s)
     finally:
         os.close(reader)
         is_well = _reap(pid, has_closed=output is not None)
@@ -172,31 +103,23 @@ def _child(act: Callable[[], None], writer: int) -> NoReturn:
 
 def _answer(kind: str, body: bytes, limits: Limits) -> None:
     """In the child: convert by one of CONVERTERS."""
-    _restrict(limits, 0, os.open(os.devnull, os.O_RDONLY))
+    _restrict(limits)
     data = memoryview(_pack(CONVERTERS[kind](body)))
     while data:
         data = data[os.write(1, data) :]
 
 
-def _become(command: Sequence[str], source: IO[bytes], home: str, limits: Limits) -> None:
-    """In the child: become an external program."""
-    _restrict(limits, _PROGRAM_FILE_BYTES, source.fileno())
-    os.chdir(home)
-    environment = {"PATH": os.defpath, "HOME": home, "TMPDIR": home, "LC_ALL": "C.UTF-8"}
-    os.execve(command[0], list(command), environment)  # noqa: S606 - no shell is wanted
-
-
-def _restrict(limits: Limits, file_bytes: int, source: int) -> None:
-    """In the child: read from *source* and nothing else, write at most *file_bytes* to a file, obey *limits*."""
+def _restrict(limits: Limits) -> None:
+    """In the child: no file stays open but its output, none can be written, and *limits* are obeyed."""
     for number in (signal.SIGALRM, signal.SIGXCPU, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, limits.wall_s)  # works even after the worker has died
     cpu_s = max(_MIN_CPU_S, round(limits.cpu_s))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limit_address_space(memory_bytes(0) + limits.memory_bytes)
-    os.dup2(source, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.closerange(3, _MAX_FILES)
 
 

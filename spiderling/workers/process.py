@@ -31,7 +31,7 @@ from spiderling.base.options import Options
 from spiderling.text import Page, TextOptions
 from spiderling.text.listing import read_listing
 from spiderling.text.steps import AUTO, choose
-from spiderling.workers.converter import Limits, convert, limit_address_space, memory_bytes, usable
+from spiderling.workers.converter import Limits, convert, limit_address_space, memory_bytes
 
 PAGE_TIMEOUT_S = 20.0  # seconds that a page may be in work in a text worker; chosen: the largest takes about one
 _CONVERSION_SHARE = 0.8  # share of PAGE_TIMEOUT_S for converting a document; the rest is for judging its text; chosen
@@ -92,7 +92,7 @@ class WorkerConfig:
             tuple(recognise),
             options.models,
             page_cpu_s=CPU_SHARE * PAGE_TIMEOUT_S,
-            documents=tuple(sorted(usable(media_types.parse(options.documents))[0])),
+            documents=tuple(sorted(media_types.parse(options.documents))),
             document_wall_s=_CONVERSION_SHARE * PAGE_TIMEOUT_S,
             compiled=options.compiled,
         )

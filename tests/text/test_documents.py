@@ -17,9 +17,9 @@ from spiderling.base.errors import BadInput
 from spiderling.base.media_types import FILE_TYPES, of_content, of_headers, of_path, parse
 from spiderling.text import Page, TextOptions, clean_text, process_document
 from spiderling.text import documents as module
-from spiderling.text.documents import ConvertedDocument, DocumentError, from_text
+from spiderling.text.documents import ConvertedDocument, DocumentError
 from spiderling.text.html.blocks import Block
-from spiderling.workers.converter import CONVERTERS, PROGRAMS
+from spiderling.workers.converter import CONVERTERS
 
 CZECH = CZECH.strip()
 MODELS = known("cs en")
@@ -148,17 +148,6 @@ def test_epub_chapters_come_in_the_order_of_the_spine():
     assert blocks == [("První odkaz", False, 5), ("Druhá", True, 0), (CZECH, False, 0)]
 
 
-def test_the_text_of_other_programs():
-    text = """
-   1. První odstavec[pic] je dlouhý.
-Viz  HYPERLINK "http://a.test/" odkaz
-  PAGE  12 TITLE  \\* MERGEFORMAT  Zpráva
-"""
-    texts = [block.text for block in from_text(text).blocks]
-    assert texts == ["1. První odstavec je dlouhý.", "Viz odkaz", "PAGE 12 Zpráva"]
-    assert from_text('HYPERLINK "x' * 25_000 + " y").blocks
-
-
 def pdf(*pages) -> list[tuple[str, bool]]:
     return convert("pdf", made.pdf(pages))
 
@@ -278,8 +267,8 @@ def test_kind_by_headers(content_type, disposition, path, kind):
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (b"junk\n%PDF-1.4", "pdf"), (b"{\\rtf1 a}", "rtf"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99, "doc"),
-        (b"%!PS-Adobe-3.0", "ps"), (made.zipped({"word/document.xml": ""}), "docx"), (SPREADSHEET, None),
+        (b"junk\n%PDF-1.4", "pdf"), (b"{\\rtf1 a}", None), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99, None),
+        (b"%!PS-Adobe-3.0", None), (made.zipped({"word/document.xml": ""}), "docx"), (SPREADSHEET, None),
         (made.zipped({"a.txt": "b"}), None), (b"<html>PK\x03\x04 %PDF", None), (b"", None),
     ],
 )  # fmt: skip
@@ -347,5 +336,5 @@ def test_deep_and_endless_markup_and_an_odd_compression():
     assert harmless("docx", made.zipped({"word/document.xml": "<p/>"}, zipfile.ZIP_LZMA)) == []
 
 
-def test_every_kind_has_a_converter_or_a_program():
-    assert set(FILE_TYPES) == set(CONVERTERS) | set(PROGRAMS)
+def test_every_kind_has_a_converter():
+    assert FILE_TYPES.keys() == CONVERTERS.keys()

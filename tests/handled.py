@@ -123,12 +123,10 @@ async def handling(scrapy_settings=None, gate=None, constants=None, **options):
 
 
 class Due:
-    """The crawl's gate: what was started (the first address is also kept before), and whether a second may be."""
+    """The crawl's gate, and the addresses of what was started."""
 
-    def __init__(self, second=True):
+    def __init__(self):
         self.started_at = []
-        self.also_asked = []
-        self._second = second
 
     def started(self, request, address):
         self.started_at.append(address)
@@ -148,10 +146,6 @@ class Due:
 
     def waits_again(self, request):
         return fetch_of(request) is not None
-
-    def may_also_connect(self, request, address):
-        self.also_asked.append(address)
-        return self._second
 
 
 def opened(options, gate):

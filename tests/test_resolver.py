@@ -110,6 +110,13 @@ async def test_both_families_are_asked_and_the_older_one_comes_first_with_the_sm
         assert server.asked == {(name, kind): 1 for name in names for kind in ("A", "AAAA")}
 
 
+async def test_a_machine_with_a_route_for_ipv6_alone_prefers_that(monkeypatch):
+    monkeypatch.setattr(spiderling.fetch.resolver, "has_route", lambda address: ":" in address)
+    async with resolving() as (resolver, _):
+        assert (await resolver.resolve("both.org")).addresses == V6 + V4
+        assert (await resolver.resolve("v4.org")).addresses == V4
+
+
 @pytest.mark.parametrize(("name", "timeout_s", "found"), [("no6.org", 600, V4), ("bad4.org", 2, V6)])
 async def test_a_family_that_fails_gives_way_to_the_other_and_is_waited_for_only_a_moment(name, timeout_s, found):
     """Some name servers never answer for AAAA."""

@@ -225,7 +225,6 @@ class Dispatcher:
         meta = {
             FETCH: fetch,
             "address": fetch.address,
-            "fallback_address": self.crawl.frontier.fallback_of(fetch),
             "verbatim_url": True,
         }
         if fetch.payload is not None and not is_sitemap(fetch):
@@ -343,14 +342,6 @@ class Dispatcher:
     def waits_again(self, request: Request) -> bool:
         """Whether the frontier asks again for *request* if it is not answered."""
         return fetch_of(request) is not None
-
-    def may_also_connect(self, request: Request, address: str) -> bool:
-        """Whether *request* may connect to its fallback *address* too; if so, that is noted as a start."""
-        if (fetch := fetch_of(request)) is None:
-            return True
-        with self._changing(fetch):
-            return self.crawl.frontier.may_also_start(fetch, address, self._now())
-        return False  # after an error of our own, which stops the crawl
 
     def answered(self, request: Request) -> None:
         """Note that the answer to *request* is complete, which says how slow its host is."""

@@ -56,8 +56,7 @@ _NOT_SENT = frozenset(
 class DownloadHandler(BaseDownloadHandler):
     """Scrapy download handler for ``http`` and ``https``.
 
-    Reads from ``request.meta``: ``address`` (the IP address to connect to), ``fallback_address`` (one of the other
-    family, tried when the first is slow or fails: RFC 8305), ``judge_type`` (refuse an unwanted type),
+    Reads from ``request.meta``: ``address`` (the IP address to connect to), ``judge_type`` (refuse an unwanted type),
     ``verbatim_url``, ``download_timeout`` and ``download_maxsize`` (may lower the limits), and
     ``download_fail_on_dataloss``.  Writes ``wire_bytes`` (bytes of the body as received, before it is decoded; also
     when the request failed), ``download_latency`` (seconds), and ``is_open`` if the connection is kept.
@@ -132,7 +131,7 @@ class DownloadHandler(BaseDownloadHandler):
         loop = asyncio.get_running_loop()
         begin = loop.time()
         until = begin + min(FIRST_BYTE_TIMEOUT_S, total_s)
-        await self._its_turn(request, target, until)
+        await self._its_turn(request, until)
         raw_response = await self._exchange(url, request, target, until)
         request.meta["download_latency"] = loop.time() - begin
         try:
@@ -177,12 +176,9 @@ class DownloadHandler(BaseDownloadHandler):
 
     async def _connect_target(self, url: UrlParts, request: Request) -> ConnectTarget:
         """Where to connect to; raises as `_where`."""
-        addresses, port = await self._where(url, request)
-        may_connect = functools.partial(self._may_connect, request, addresses[0])
+        address, port = await self._where(url, request)
         target = ConnectTarget(
-            Destination(url.is_https, url.name, addresses[0], port),
-            addresses,
-            may_connect,
+            Destination(url.is_https, url.name, address, port),
             functools.partial(self._gate.started, request),
             # what was about to be asked before a stop may be another process' by now
             functools.partial(self._may_send, self._running.stopped_s()),
@@ -190,33 +186,29 @@ class DownloadHandler(BaseDownloadHandler):
         )
         if url.is_https:
             target.tls = self._tls_sessions
-            target.server_name = url.name if literal_address(url.name) is None else addresses[0]
+            target.server_name = url.name if literal_address(url.name) is None else address
         return target
 
     def _may_send(self, stopped_s: float) -> bool:
         return self._running.stopped_s() <= stopped_s and self._gate.is_ours()
 
-    async def _where(self, url: UrlParts, request: Request) -> tuple[tuple[str, ...], int]:
-        """The one or two addresses and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
+    async def _where(self, url: UrlParts, request: Request) -> tuple[str, int]:
+        """The address and the port to connect to; raises AddressForbidden or as `Resolver.resolve`."""
         name = url.name
-        given = [str(request.meta[key]) for key in ("address", "fallback_address") if request.meta.get(key)]
-        known = tuple(given) if given else (await self._gate.resolver.resolve(name)).addresses
-        addresses = tuple(filter(self._crawl.addresses.allows, known))
-        if not addresses or (given and addresses[0] != given[0]):
+        given = request.meta.get("address")
+        known = (str(given),) if given else (await self._gate.resolver.resolve(name)).addresses
+        address = next(filter(self._crawl.addresses.allows, known), None)
+        if address is None:
             raise errors.AddressForbidden(
                 f"{name} is at {', '.join(known)}; only networks of SPIDERLING_ALLOW_NETWORKS and, "
                 "with SPIDERLING_CONTACT, public addresses may be fetched."
             )
         mapped = self._gate.host_map.lookup(name)
         port = (mapped and mapped.port) or url.port or (443 if url.is_https else 80)
-        return addresses[: len(given) or 1], port
+        return address, port
 
-    def _may_connect(self, request: Request, first: str, address: str) -> bool:
-        """Whether *address* may be connected to: the *first* has taken its turn, another must be due."""
-        return address == first or self._gate.may_also_connect(request, address)
-
-    async def _its_turn(self, request: Request, target: ConnectTarget, until: float) -> None:
-        """Wait until the address is due, and note the start, unless the connection is opened before other tasks run.
+    async def _its_turn(self, request: Request, until: float) -> None:
+        """Wait until the address is due.
 
         It is due later than the frontier has planned if an earlier connection to it was opened late, or its interval
         has grown.  Raises TransferCut if it is not due *until* then, in the event loop's time.
@@ -225,8 +217,6 @@ class DownloadHandler(BaseDownloadHandler):
             if asyncio.get_running_loop().time() + seconds >= until:
                 raise errors.TransferCut(f"{request.url}: its address is not due for long")
             await asyncio.sleep(seconds)
-        if not target.begins_at_once and not self._gate.goes_on(request):
-            self._gate.started(request, target.addresses[0])
 
     async def _response(self, raw_response: RawResponse, request: Request) -> Response:
         headers = Headers()

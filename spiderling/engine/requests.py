@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 _OWN_META = frozenset(
     {
-        *("address", "fallback_address", "verbatim_url", "judge_type", "wire_bytes", "download_slot"),
+        *("address", "verbatim_url", "judge_type", "wire_bytes", "download_slot"),
         *("download_latency", "is_start_request", FETCH, ERRBACK, PAGES, EXCHANGE, CAPTURED),
     }
 )

@@ -33,8 +33,6 @@ _NEVER_MADE = frozenset(
 )
 """Errors of a connection that could not be made; one that was made is reset in the place of refused."""
 _RECORD_BYTES = 16_384  # most bytes of a TLS record (RFC 8446, 5.1)
-HEAD_START_S = 0.25
-"""Seconds for which the first address is tried alone before the second is tried too (RFC 8305, section 5)."""
 MAX_FAILED = 10_000  # servers remembered to take no second request over a connection (chosen: a megabyte or two)
 
 
@@ -327,33 +325,26 @@ class Pool:
 
 @dataclass(slots=True)
 class ConnectTarget:
-    """Where a connection goes: one or two judged addresses."""
+    """Where a connection goes, and who is told of it."""
 
     place: Destination
-    addresses: tuple[str, ...]  # that of *place*, and perhaps another
-    may_connect: Callable[[str], bool]  # whether an address may be connected to now; asked before each attempt
     started: Callable[[str], None]
-    """Called with an address once the connection's first packet is sent, or a further request over one that was kept,
+    """Called with the address once the connection's first packet is sent, or a further request over one that was kept,
     before any other task runs."""
     may_send: Callable[[], bool] = lambda: True  # whether the request may go over the connection that was made for it
     bind_address: tuple[str, int] | None = None
     tls: Sessions | None = None
     server_name: str = ""  # name in the TLS handshake
 
-    @property
-    def begins_at_once(self) -> bool:
-        """Whether `connect` sends the first packet before any other task runs."""
-        return len(self.addresses) == 1
-
     async def connect(self) -> Wire:
-        """A connection to the address that answers first (RFC 8305).
+        """A connection, whose first packet is sent before any other task runs.
 
         Raises UnsupportedURLSchemeError, DownloadConnectionRefusedError or NoDescriptor.
         """
         sock = None
         try:
             wire = Wire() if self.tls is None else TlsWire(self.tls, (self.server_name, self.place.port))
-            sock = self._connecting(self.addresses[0]) if self.begins_at_once else await self._connect_first()
+            sock = self._connecting()
             await asyncio.get_running_loop().create_connection(lambda: wire, sock=sock)
             wire.socket = sock
         except ValueError as error:
@@ -366,54 +357,15 @@ class ConnectTarget:
             raise DownloadConnectionRefusedError(str(error)) from error
         return wire
 
-    async def _connect_first(self) -> socket.socket:
-        """The socket that is connected first: each address is tried when those before are late or have failed."""
-        errors: list[str] = []
-        waiting = list(self.addresses)
-        attempts: set[asyncio.Task[socket.socket]] = set()
-        try:
-            while waiting or attempts:
-                if waiting:
-                    attempts.add(asyncio.ensure_future(self._connect(waiting.pop(0))))
-                limit_s = HEAD_START_S if waiting else None
-                done, _ = await asyncio.wait(attempts, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-                for attempt in done:
-                    attempts.remove(attempt)
-                    try:
-                        return attempt.result()
-                    except NoDescriptor:
-                        raise
-                    except OSError as error:
-                        errors.append(str(error))
-            raise OSError("; ".join(errors))
-        finally:
-            for attempt in attempts:
-                attempt.cancel()
-                attempt.add_done_callback(_close_unused)
-
-    async def _connect(self, address: str) -> socket.socket:
-        """A socket connected to *address*; raises OSError."""
-        sock = self._connecting(address)
-        try:
-            await _writable(sock)
-            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if error:
-                raise OSError(error, f"{os.strerror(error)}: {address}:{self.place.port}")
-        except BaseException:
-            sock.close()
-            raise
-        return sock
-
-    def _connecting(self, address: str) -> socket.socket:
-        """A socket whose first packet to *address* is just sent; whether it connects, the first write or read says.
+    def _connecting(self) -> socket.socket:
+        """A socket whose first packet is just sent; whether it connects, the first write or read says.
 
         No other task runs meanwhile, as it may in the event loop's ``sock_connect``: uvloop hands that to a thread.
         Raises OSError.
         """
+        address = self.place.address
         sock = _socket(address)
         try:
-            if not self.may_connect(address):
-                raise OSError(f"{address} is not due")
             sock.setblocking(False)
             if self.bind_address is not None:
                 sock.bind(self.bind_address)
@@ -443,21 +395,6 @@ def _socket(address: str) -> socket.socket:
     return sock
 
 
-def _close_unused(attempt: asyncio.Task[socket.socket]) -> None:
-    if not attempt.cancelled() and attempt.exception() is None:
-        attempt.result().close()
-
-
-async def _writable(sock: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    is_writable = loop.create_future()
-    loop.add_writer(sock, _resolve, is_writable)
-    try:
-        await is_writable
-    finally:
-        loop.remove_writer(sock)
-
-
 def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
@@ -480,19 +417,19 @@ async def send(request: RawRequest, target: ConnectTarget, kept: Wire | None = N
         wire.has_body = request.method != "HEAD"
         wire.write(sent)
         if kept is not None:
-            target.started(target.addresses[0])
+            target.started(target.place.address)
         head = await wire.read_head()
     except OSError as error:
         wire.abort()
         if error.errno in _NEVER_MADE:
-            raise DownloadConnectionRefusedError(f"{error}: {target.addresses[0]}:{target.place.port}") from error
+            raise DownloadConnectionRefusedError(f"{error}: {target.place.address}:{target.place.port}") from error
         raise
     except BaseException:
         wire.abort()
         raise
     return RawResponse(
         request=request,
-        address=target.addresses[0] if len(target.addresses) == 1 else transport.get_extra_info("peername")[0],
+        address=target.place.address,
         head=head,
         wire=wire,
     )

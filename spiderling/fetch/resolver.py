@@ -1,13 +1,16 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
 The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are asked for at once
-(RFC 8305); the answer for IPv4 is waited for, that for IPv6 only RESOLUTION_DELAY_S longer.  Search domains
-and the hosts file are not used; the HostMap has fixed addresses.
+(RFC 8305); the answer for IPv4 is waited for, that for IPv6 only RESOLUTION_DELAY_S longer; on a machine that has a
+route for IPv6 alone it is the other way round.  Search domains and the hosts file are not used; the HostMap has fixed
+addresses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +28,6 @@ TIMEOUT_S = 3.0
 TRIES = 3  # attempts at a query (chosen)
 MIN_TTL_S = 60.0  # least seconds for which an address is kept, whatever its server says; chosen
 MAX_TTL_S = 3600.0  # most seconds for which an address is kept, whatever its server says; chosen
-_RECORD_TYPES = ("A", "AAAA")  # the order in which the addresses of a name are tried
 CONCURRENCY = 500
 """Queries that a machine runs at once; any number may wait.  Chosen: all answers come through one UDP socket, whose
 default buffer holds a burst of a few hundred."""
@@ -57,6 +59,8 @@ class Resolver:
         """Raises BadInput for a name server that is no address."""
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
+        self._kinds = ("A", "AAAA") if has_route("192.0.2.1") or not has_route("2001:db8::1") else ("AAAA", "A")
+        """Types of records, that of the addresses that are preferred first."""
         self._slots = asyncio.Semaphore(max(1, CONCURRENCY // options.shards_here()))
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
@@ -105,7 +109,7 @@ class Resolver:
         return literal_address(name)
 
     async def _look_up(self, name: str) -> Resolution:
-        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in _RECORD_TYPES]
+        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in self._kinds]
         try:
             found = await self._answers(*queries)
         finally:
@@ -119,7 +123,7 @@ class Resolver:
         return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
 
     async def _answers(self, first: _Query, second: _Query) -> list[list[pycares.DNSRecord]]:
-        """The answers to use, that for IPv4 *first*; raises as `resolve` does."""
+        """The answers to use, those of the preferred family *first*; raises as `resolve` does."""
         try:
             answer = await first
         except NameServerFailure:
@@ -170,6 +174,17 @@ class Resolver:
             self._channel = self._new_channel()
         self._asked += 1
         return self._channel
+
+
+def has_route(address: str) -> bool:
+    """Whether packets to *address* could leave this machine; none is sent."""
+    with (
+        suppress(OSError),
+        socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as one,
+    ):
+        one.connect((address, 9))  # the port does not matter
+        return True
+    return False
 
 
 def _seen(task: asyncio.Future[Any]) -> None:

@@ -16,7 +16,7 @@ from spiderling.base.link_batch import Link, LinkBatch, batch_of
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import CanonicalUrl, canonicalize, canonicalize_again
+from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.frontier import intervals
 from spiderling.frontier.admission import Admission, Mention
 from spiderling.frontier.core import Core, Elsewhere, Fetch, Report
@@ -225,15 +225,6 @@ class Frontier:
         self.intervals.slots = Slots(wake)
         return self.intervals.slots
 
-    def may_also_start(self, fetch: Fetch, address: str, now: float) -> bool:
-        """Whether *fetch*, started, may be tried at its fallback *address* too; if so, that is a start.
-
-        Where starts are reserved it may not, and the name's next request goes to *address* first.
-        """
-        if self.intervals.slots is not None and (target := canonicalize_again(fetch.url)) is not None:
-            self.schedule.names.prefer_fallback(target.name, fetch.address)
-        return self.intervals.may_also_start(address, now)
-
     def started(self, fetch: Fetch, now: float, address: str = "") -> None:
         """The connection for *fetch* is being opened, to *address* if given: both intervals begin at *now*."""
         self.intervals.started(fetch.host, address or fetch.address, now)
@@ -242,10 +233,6 @@ class Frontier:
         """Seconds until the host of *fetch* is due again, by its interval; inf if nothing of it waits."""
         host = fetch.host
         return max(0.0, host.last_start + self.intervals.of(host) - now) if host.waiting else math.inf
-
-    def fallback_of(self, fetch: Fetch) -> str:
-        """The address of the other IP family at which *fetch* may be tried too; '' for none."""
-        return self.schedule.names.fallback(fetch.name, fetch.address)
 
     # -- answers come back
 

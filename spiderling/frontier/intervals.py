@@ -145,19 +145,6 @@ class Intervals:
         entry.last_started = now
         entry.opened_by = host.id
 
-    def may_also_start(self, address: str, now: float) -> bool:
-        """Whether a request started at another address may be tried at *address* too; if so, its interval begins."""
-        if self.slots is not None:
-            return False  # no slot is held for it
-        entry = self._workbench.address(address)
-        if entry.last_permitted + self.ip_s > now:
-            return False
-        entry.last_permitted = now
-        entry.last_started = now
-        entry.opened_by = 0
-        self._workbench.postpone(address, now + self.ip_s)
-        return True
-
     # -- the answer
 
     def answered(self, host: Host, now: float) -> None:

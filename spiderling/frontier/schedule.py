@@ -45,7 +45,6 @@ class Name:
 
     status: NameStatus = NameStatus.UNKNOWN
     address: str = ""
-    fallback: str = ""  # an address of the other family, for when no connection can be made to the first
     expires: float = 0.0
     failures: int = 0
     hosts: set[Host] = field(default_factory=set)  # hosts that wait for the answer
@@ -87,11 +86,8 @@ class Names:
         """Note the answer; returns the hosts that waited for it."""
         self._prune()
         known = self._names.setdefault(name, Name())
-        allowed = [address for address in addresses if self._allows(address)]
-        known.status = NameStatus.FRESH if allowed else NameStatus.FORBIDDEN
-        known.address = allowed[0] if allowed else ""
-        is_v6 = ":" in known.address
-        known.fallback = next((address for address in allowed if (":" in address) != is_v6), "")
+        known.address = next(filter(self._allows, addresses), "")
+        known.status = NameStatus.FRESH if known.address else NameStatus.FORBIDDEN
         known.expires = now + ttl_s
         known.failures = 0
         return _release(known)
@@ -109,17 +105,6 @@ class Names:
             known.status = NameStatus.PAUSED
             known.expires = now + pause
         return _release(known)
-
-    def fallback(self, name: str, address: str) -> str:
-        """The address to try besides *address*, if that is the one that *name* is known by; '' for none."""
-        known = self._names.get(name)
-        return known.fallback if known is not None and known.address == address else ""
-
-    def prefer_fallback(self, name: str, address: str) -> None:
-        """Use the fallback from now on, if *name* is known by *address* and has one."""
-        known = self._names.get(name)
-        if known is not None and known.address == address and known.fallback:
-            known.address, known.fallback = known.fallback, known.address
 
     def forget(self) -> None:
         """Let all answers expire."""

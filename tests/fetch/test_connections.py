@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 
 import pytest
-from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, open_sockets, reply, serving
+from handled import DOWNLOAD_ERRORS, PAGE, Due, Site, handling, reply, serving
 from needs import needs
 from scrapy import Request
 from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError
@@ -46,103 +45,6 @@ async def test_connects_to_the_given_address_whatever_the_name_says(host):
     assert f"Host: 127.0.0.1:{site.port}\r\n".encode() in site.requests[0]
 
 
-@pytest.fixture
-async def both_families():
-    """A port on which 127.0.0.1 and ::1 answer with their own address."""
-    async with serving(reply(b"four")) as four, serving(reply(b"six"), host="::1", port=four.port) as six:
-        yield four, six
-
-
-def two_addresses(site, address="127.0.0.1", fallback="::1"):
-    return Request(site.url, meta={"address": address, "fallback_address": fallback})
-
-
-@pytest.mark.parametrize(("first", "second", "body"), [("127.0.0.1", "::1", b"four"), ("::1", "127.0.0.1", b"six")])
-@needs("IPv6 on loopback")
-async def test_the_first_of_two_addresses_is_used_while_it_answers(both_families, first, second, body):
-    four, six = both_families
-    due = Due()
-    async with handling(gate=due) as handler:
-        response = await handler.download_request(two_addresses(four, first, second))
-    assert (response.body, str(response.ip_address)) == (body, first)
-    assert due.started_at == [first, first] and not due.also_asked
-    assert len(four.requests) + len(six.requests) == 1
-    assert b"site.test" in (four.requests + six.requests)[0]
-
-
-async def test_the_second_address_is_used_when_the_first_refuses():
-    due = Due()
-    async with serving(reply(b"four")) as four, handling(gate=due) as handler:
-        response = await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
-    assert (response.body, str(response.ip_address)) == (b"four", "127.0.0.1")
-    assert due.started_at == ["::1", "::1", "127.0.0.1"]
-    assert due.also_asked == ["127.0.0.1"]
-
-
-@contextmanager
-def full_backlog(address, port=0):
-    """A port on which connections are neither made nor refused."""
-    with ExitStack() as stack:
-        full = stack.enter_context(socket.create_server((address, port), backlog=0))
-        for _ in range(3):
-            stuffing = stack.enter_context(socket.socket())
-            stuffing.setblocking(False)
-            stuffing.connect_ex(full.getsockname())
-        yield full.getsockname()[1]
-
-
-async def test_the_second_address_is_tried_when_the_first_is_silent():
-    with full_backlog("127.0.0.3") as port:
-        due = Due()
-        async with serving(reply(b"six"), host="::1", port=port) as site, handling(gate=due) as handler:
-            begin = time.monotonic()
-            response = await handler.download_request(two_addresses(site, "127.0.0.3", "::1"))
-            assert (response.body, str(response.ip_address)) == (b"six", "::1")
-            assert due.started_at == ["127.0.0.3", "127.0.0.3", "::1"], "each connection counts"
-            assert time.monotonic() - begin > 0.2
-
-
-async def test_a_download_that_is_cancelled_closes_the_sockets_of_both_addresses():
-    with full_backlog("127.0.0.3") as port, full_backlog("127.0.0.4", port):
-        due = Due()
-        async with handling(gate=due) as handler:
-            before = open_sockets()
-            meta = {"address": "127.0.0.3", "fallback_address": "127.0.0.4"}
-            task = asyncio.ensure_future(handler.download_request(Request(f"http://site.test:{port}/", meta=meta)))
-            while not due.also_asked:
-                await asyncio.sleep(0.01)
-            assert open_sockets() == before + 2
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert open_sockets() == before
-
-
-@needs("IPv6 on loopback")
-async def test_a_second_address_that_is_not_due_is_not_connected_to(both_families):
-    four, six = both_families
-    due = Due(second=False)
-    async with handling(gate=due) as handler:
-        with pytest.raises(DownloadConnectionRefusedError):
-            await handler.download_request(two_addresses(four, "127.0.0.9", "::1"))
-    assert due.started_at == ["127.0.0.9", "127.0.0.9"] and due.also_asked == ["::1"]
-    assert not four.requests and not six.requests
-
-
-@needs("IPv6 on loopback")
-async def test_both_addresses_are_judged(both_families):
-    four, six = both_families
-    async with handling(ALLOW_NETWORKS="127.0.0.0/8") as handler:
-        assert (await handler.download_request(two_addresses(four))).body == b"four"
-        with pytest.raises(DownloadConnectionRefusedError):
-            await handler.download_request(two_addresses(four, "127.0.0.9"))
-        with pytest.raises(AddressForbidden):
-            await handler.download_request(two_addresses(four, "::1", "127.0.0.1"))
-    assert not six.requests
-
-
 async def test_host_map_gives_the_port():
     async with serving(reply()) as site, handling(HOSTS=f"*.test=127.0.0.1:{site.port}") as handler:
         response = await handler.download_request(Request("http://any.test/x", meta={"address": "127.0.0.1"}))
@@ -171,12 +73,8 @@ async def test_public_addresses_are_not_connected_to_without_a_contact():
             await handler.download_request(Request("http://a.test/", meta={"address": "192.88.98.1"}))
 
 
-@pytest.mark.parametrize(("fallback", "told"), [(None, [True]), ("::1", [False, True])])
-async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection(fallback, told):
-    """An interval that counts from there is never too short.
-
-    It is told before, too, if another task could take the turn meanwhile.
-    """
+async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection():
+    """An interval that counts from there is never too short."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
         came = []
@@ -188,13 +86,13 @@ async def test_a_start_is_told_right_behind_the_packet_that_opens_the_connection
             except BlockingIOError:
                 came.append(False)
 
-        gate = Due(second=False)
+        gate = Due()
         gate.started = started
         async with handling(gate=gate) as handler:
-            meta = {"address": "127.0.0.1", "fallback_address": fallback}
+            url = f"http://a.test:{listener.getsockname()[1]}/"
             with pytest.raises(DOWNLOAD_ERRORS):
-                await handler.download_request(Request(f"http://a.test:{listener.getsockname()[1]}/", meta=meta))
-    assert came == told
+                await handler.download_request(Request(url, meta={"address": "127.0.0.1"}))
+    assert came == [True]
 
 
 class Waiting(Due):
@@ -294,8 +192,7 @@ async def test_refused_connection_and_unknown_name():
             await handler.download_request(Request("http://a..b/"))
 
 
-@pytest.mark.parametrize("fallback", [None, "127.0.0.1"])
-async def test_connections_come_from_the_bind_address(fallback):
+async def test_connections_come_from_the_bind_address():
     peers = []
 
     async def answer(writer):
@@ -303,6 +200,5 @@ async def test_connections_come_from_the_bind_address(fallback):
         writer.write(reply())
 
     async with serving(answer) as site, handling({"DOWNLOAD_BIND_ADDRESS": "127.0.0.7"}) as handler:
-        meta = {"address": "127.0.0.1", "fallback_address": fallback}
-        assert (await handler.download_request(Request(site.url, meta=meta))).body == PAGE
+        assert (await handler.download_request(Request(site.url, meta={"address": "127.0.0.1"}))).body == PAGE
     assert peers == ["127.0.0.7"]

@@ -141,38 +141,18 @@ def test_idle_addresses_are_forgotten_and_politeness_is_not(monkeypatch: pytest.
     assert crawl.now < 1000 + DAY_S
 
 
-# -- a name with addresses of both families: which is used, and which stands by
-
 FOUR, SIX = "192.0.2.1", "2001:db8::1"
 
 
 @pytest.mark.parametrize(
-    ("addresses", "forbidden", "address", "fallback"),
-    [
-        ((FOUR, SIX), (), FOUR, SIX), ((SIX, FOUR), (), SIX, FOUR), ((FOUR, "192.0.2.2"), (), FOUR, ""),
-        ((FOUR, "192.0.2.2", SIX), (), FOUR, SIX), ((FOUR, SIX), (FOUR,), SIX, ""), ((FOUR, SIX), (SIX,), FOUR, ""),
-        ((FOUR, "2001:db8::2", SIX), ("2001:db8::2",), FOUR, SIX),
-    ],
-)  # fmt: skip
-def test_the_fallback_is_the_first_allowed_address_of_the_other_family(addresses, forbidden, address, fallback):
+    ("addresses", "forbidden", "address"),
+    [((FOUR, SIX), (), FOUR), ((SIX, FOUR), (), SIX), ((FOUR, SIX), (FOUR,), SIX), ((FOUR, SIX), (FOUR, SIX), "")],
+)
+def test_the_first_allowed_address_of_a_name_is_used(addresses, forbidden, address):
     names = Names(Options(), lambda candidate: candidate not in forbidden)
     names.resolved("a.cz", addresses, 60, 0)
     known = names.lookup("a.cz", 1)
-    assert (known.status, known.address, known.fallback) == (NameStatus.FRESH, address, fallback)
-    assert names.fallback("a.cz", address) == fallback
-    assert names.fallback("a.cz", "192.0.2.9") == names.fallback("b.cz", address) == ""
-
-
-def test_a_request_is_handed_out_with_its_first_address_and_the_schedule_knows_the_other() -> None:
-    crawl = VirtualCrawl({"http://a.cz/": page()}, {"a.cz": Resolution((FOUR, SIX))}).run("http://a.cz/")
-    assert {start.address for start in crawl.starts} == {FOUR}
-    assert crawl.frontier.schedule.names.fallback("a.cz", FOUR) == SIX
-
-
-def test_the_second_address_is_tried_only_when_its_own_turn_has_come() -> None:
-    intervals = VirtualCrawl({}, ip_interval_s=0.5).frontier.intervals
-    tries = [(SIX, 10.0), (SIX, 10.4), (FOUR, 10.4), (SIX, 10.5)]
-    assert [intervals.may_also_start(*each) for each in tries] == [True, False, True, True]
+    assert (known.status, known.address) == (NameStatus.FRESH if address else NameStatus.FORBIDDEN, address)
 
 
 def test_a_probe_after_a_restart_leaves_a_host_without_urls_in_peace_for_its_interval() -> None:

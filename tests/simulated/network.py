@@ -80,7 +80,7 @@ class Network:
 
     async def connect(self, target: ConnectTarget) -> Wire:
         """What `ConnectTarget.connect` does: the first packet is sent before any other task runs."""
-        address = target.addresses[0]
+        address = target.place.address
         if self.rng.random() < 0.01:
             raise NoDescriptor(errno.EMFILE, "too many open files")
         wire = Wire()

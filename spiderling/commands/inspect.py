@@ -28,7 +28,7 @@ class Command(SpiderlingCommand):
         "(docs/recrawl.md). --json tells a program the whole "
         "(docs/status.md). --check proves that the books balance, that every segment can be read, and that corpus and "
         "state agree. --coverage LIST estimates how much of the web's text it has, by pages that were found in other "
-        "ways (docs/coverage.md). --rebuild makes a lost or damaged state anew from corpus/ and links/ "
+        "ways (docs/coverage.md). --rebuild makes a lost or damaged state anew from corpus/ "
         "(docs/durability.md). Example: scrapy inspect crawls/cs url https://a.example/"
     )
 

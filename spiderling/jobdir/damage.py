@@ -4,10 +4,9 @@
 those of a new file, every row must agree with its checksum, and each table must have the rows that were written
 (frontier/storage/tables.py).  After that the state's figures and the output are compared with one another.
 
-**A new state** is made from a crawl's output, if the state is gone, old or damaged.  A new frontier is told how each
-page ended, as in a crawl.  Its changes go to a new file, which takes the state's place when it is whole.  The corpus
-says which pages were kept; ``links/`` says how all others ended and where they lead to.  Without ``links/`` the front
-page of each host is fetched again for its links.  Queues, robots.txt and what was learnt begin anew.
+**A new state** is made from a crawl's corpus, if the state is gone, old or damaged.  A new frontier is told which pages
+were kept, as in a crawl.  Its changes go to a new file, which takes the state's place when it is whole.  The front page
+of each host is fetched again for its links.  Other ends, queues, robots.txt and what was learnt begin anew.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import xxhash
@@ -29,15 +28,14 @@ from numpy.typing import NDArray
 from spiderling import __version__, languages
 from spiderling.base.errors import BadInput, SpiderlingError, StorageError
 from spiderling.base.files import whole_number
-from spiderling.base.link_batch import Link
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import progress_bar, with_progress
-from spiderling.base.urls import HASH_BITS, canonicalize, url_key
+from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.corpus.duplicates import digest_key
-from spiderling.corpus.links import LinkLine, read_links
+from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
@@ -47,7 +45,6 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import delete_files, keep_former, put_in_place
 from spiderling.frontier.storage.tables import SCHEMA, TABLES, CheckedTable, TableChecksum, checked_rows, read_written
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
-from spiderling.frontier.strategy import LinkingPage
 from spiderling.frontier.url_states import OUT_OF_REACH
 from spiderling.jobdir.card import MANIFEST, read_manifest
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
@@ -60,8 +57,6 @@ MADE_ANEW = "the state was made anew from what the crawl had written"  # the eve
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
 _JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0, "traps": "off"}
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
-_LINES_AT_ONCE = 2000  # lines or records in one transaction; chosen
-_TEXT = 128  # score from which a link's block is running text (docs/links.md)
 _FACTS = {
     "encoding": "enc_detected",
     "declared": "enc_declared",
@@ -70,7 +65,6 @@ _FACTS = {
     "sure": "licence_sure",
 }
 """What the ledger counts documents by -> the attribute that says it of a document."""
-_Item = TypeVar("_Item")
 
 
 def problems(crawl: Inspection) -> Iterator[str]:
@@ -321,8 +315,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
             new = jobdir.state / "rebuilt.sqlite"
             delete_files(new)
             with closing(SqliteStore(new)) as store:
-                has_links = any(_of_kind(output, "links"))
-                held = _Rebuilding(Frontier(options, store=store), store, now, has_links).run(output, meta)
+                held = _Rebuilding(Frontier(options, store=store), store, now).run(output, meta)
             for surplus in unread:
                 set_aside(surplus._replace(start=surplus.whole))
             former = keep_former(jobdir.database)
@@ -380,23 +373,22 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
 
 @dataclass(slots=True)
 class _Rebuilding:
-    """Tells a new frontier how all pages ended, and commits its changes."""
+    """Tells a new frontier which pages were kept, and commits its changes."""
 
     frontier: Frontier
     store: SqliteStore
     now: float
-    has_links: bool
     asked: set[str] = field(default_factory=set)  # origins whose front page waits
-    distances: dict[str, int] = field(default_factory=dict)
 
     def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> str:
-        """Tell the frontier what all of *output* says; returns in words what the new state holds."""
-        for kind, tell in (("corpus", self._corpus), ("links", self._links), ("warc", self._archive)):
+        """Tell the frontier what the corpus says, and count the rest of *output*; returns what the new state holds."""
+        for surplus in _of_kind(output, "corpus"):
+            self._corpus(surplus)
+        for kind in ("links", "warc"):
             for surplus in _of_kind(output, kind):
-                tell(surplus)
-        self.frontier.ledger.refused_links.clear()  # what the corpus told already
-        for surplus in _of_kind(output, "links"):
-            self._queue_links(surplus)
+                number = _entries_in(Segment(surplus.path, surplus.whole, 0))
+                self._commit(Changes(segments=[SegmentRow(surplus.path.name, surplus.whole, number, kind)]))
+        self.frontier.ledger.refused_links.clear()  # front pages that were kept
         history = self.frontier.history(self.now)
         changes = self.frontier.drain(self.now)
         meta = changes.meta | meta | {"created": json.dumps(self.now)}
@@ -448,15 +440,12 @@ class _Rebuilding:
         return digests
 
     def _end(self, outcome: Outcome, distance: int) -> None:
-        """Tell how a page ended, without its links.
-
-        A second document at the same URL counts for its host, not for the URL.
-        """
+        """Tell of a kept page; a second document at the same URL counts for its host, not for the URL."""
         target = canonicalize(outcome.url)
         if target is None:
             self.frontier.pass_document()
             return
-        if not self.has_links and target.origin not in self.asked:
+        if target.origin not in self.asked:
             self.asked.add(target.origin)
             self.frontier.put_seed(f"{target.origin}/", self.now, distance)
         pages = self.frontier.archive_pages
@@ -465,77 +454,8 @@ class _Rebuilding:
             pages.enter(fetch.id)
             outcome = replace(outcome, url_id=fetch.id)
             self.frontier.ledger.totals["requests"] += 1
-        elif outcome.reason is not Reason.KEPT:
-            return
         self.frontier.report(outcome, self.now)
-
-    def _links(self, surplus: Surplus) -> None:
-        """Tell how pages ended; the corpus has told of those that were kept."""
-        number = 0
-        for line in self._committing(read_links(surplus.path, surplus.whole)):
-            number += 1
-            target = canonicalize(line.url)
-            if target is None:
-                continue
-            host = self.frontier.host(target.host)
-            distance = self.distances.setdefault(target.host, host.distance if host else 0)
-            for url in line.links:
-                if (link := canonicalize(url)) is not None and link.host != target.host:
-                    self.distances[link.host] = min(self.distances.get(link.host, distance + 1), distance + 1)
-            if line.reason == Reason.KEPT.value:
-                self.frontier.put_seed(line.url, self.now, distance)  # refused, unless its document is lost
-            else:
-                self._end(_outcome(line), distance)
-        rows = [SegmentRow(surplus.path.name, surplus.whole, number, "links")]
-        self._commit(replace(self.frontier.drain(self.now), segments=rows))
-
-    def _queue_links(self, surplus: Surplus) -> None:
-        """Queue the URLs that the pages link to, unless they have ended."""
-        for line in self._committing(read_links(surplus.path, surplus.whole)):
-            target = canonicalize(line.url)
-            host = self.frontier.host(target.host) if target is not None else None
-            if target is None or host is None:
-                continue
-            said = line.said or [0] * len(line.links)
-            links = [
-                Link(url, score >= _TEXT, score / 255, anchor, False, flags)
-                for url, score, anchor, flags in zip(line.links, line.scores, line.anchors, said, strict=True)
-            ]
-            links += [Link(line.redirect_to)] if line.redirect_to else []
-            linking = LinkingPage.of(host, 0, _outcome(line))
-            self.frontier.put_links(linking, links, self.now, url_key(host.id, target.url))
-        self._commit(self.frontier.drain(self.now))
-
-    def _archive(self, surplus: Surplus) -> None:
-        """Note how much the archive holds."""
-        captures = sum(record.is_capture for record in records(surplus.path, surplus.whole))
-        self._commit(Changes(segments=[SegmentRow(surplus.path.name, surplus.whole, captures, "warc")]))
-
-    def _committing(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Each of *items*; after every `_LINES_AT_ONCE` the changes that have gathered are committed."""
-        for number, item in enumerate(items, 1):
-            yield item
-            if number % _LINES_AT_ONCE == 0:
-                self._commit(self.frontier.drain(self.now))
 
     def _commit(self, changes: Changes) -> None:
         self.store.commit(changes)
         self.frontier.committed()
-
-
-def _outcome(line: LinkLine) -> Outcome:
-    return Outcome(
-        None,
-        line.url,
-        Reason.of(line.reason),
-        line.status,
-        body_bytes=line.downloaded_bytes,
-        kept_bytes=line.kept_bytes,
-        words=line.words,
-        language=line.language,
-        page_language=line.page_language,
-        relevant=line.relevant,
-        badness=line.badness,
-        sketch=line.sketch or 0,
-        text_key=line.text_key,
-    )

@@ -5,16 +5,16 @@ or over another to it.  Here the cookies that the redirects of a chain set go wi
 name that set them.  The chain ends with a page, an error or a redirect to another name, and then they are forgotten.
 They lie in memory alone: after a restart a chain goes on without them.
 
-What is kept and sent follows RFC 6265bis, 5.6 to 5.8, but for Domain: no cookie goes to another name.
+Of a cookie's attributes only Secure counts, and an end in the past, by which servers delete one: a chain lasts for some
+requests, and none of its cookies goes to another name.
 """
 
 from __future__ import annotations
 
-import email.utils
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from spiderling.base.files import whole_number
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import CanonicalUrl, canonicalize, serialize, url_key
@@ -28,49 +28,40 @@ MAX_CHAINS = 10_000
 """Chains whose cookies are kept; those of the oldest are forgotten.  Chosen: as many URLs may be between two hops."""
 MAX_COOKIES = 20  # cookies of one chain, and Set-Cookie headers of one answer that are read; chosen
 MAX_COOKIE_BYTES = 4096  # most bytes of a cookie's name and value (RFC 6265bis, 5.6)
-
-
-class Cookie(NamedTuple):
-    """A cookie, by name and path."""
-
-    value: bytes
-    is_secure: bool  # whether it goes only over https
+_SECURE = re.compile(rb"(?:^|;)\s*secure\s*(?:;|$)", re.IGNORECASE)
+_PAST = re.compile(rb"(?:^|;)\s*(?:max-age\s*=\s*(?:-|0+\s*(?:;|$))|expires\s*=[^;]*\b19\d\d\b)", re.IGNORECASE)
+"""The usual ways to say that a cookie has ended."""
 
 
 class Chain(NamedTuple):
     """Redirects that led from one URL of a host name to the next."""
 
-    cookies: dict[tuple[bytes, str], Cookie]  # (name, path) -> cookie
+    cookies: dict[bytes, tuple[bytes, bool]]  # name -> value, and whether it goes only over https
     passed: tuple[str, ...]  # canonical URLs, as often as they were asked for
 
     def header(self, target: CanonicalUrl) -> bytes:
-        """What a request for *target* sends as Cookie, b"" for nothing; longer paths first."""
-        path = target.path.partition("?")[0]
+        """What a request for *target* sends as Cookie, b"" for nothing."""
         is_https = target.origin.startswith("https:")
-        fitting = [
-            (name, own_path, cookie.value)
-            for (name, own_path), cookie in self.cookies.items()
-            if (is_https or not cookie.is_secure) and _covers(own_path, path)
-        ]
-        fitting.sort(key=lambda row: -len(row[1]))
-        return b"; ".join(name + b"=" + value for name, _, value in fitting)
+        fitting = (row for row in self.cookies.items() if is_https or not row[1][1])
+        return b"; ".join([name + b"=" + value for name, (value, _) in fitting])
 
     def leads_back(self, target: CanonicalUrl) -> bool:
         """Whether *target* was passed once, and may answer otherwise now that it gets a cookie."""
         return self.passed.count(target.url) == 1 and self.header(target) != b""
 
-    def beyond(self, source: CanonicalUrl, set_cookies: Iterable[bytes], now: float) -> Chain:
-        """The chain behind the answer of *source*, with these Set-Cookie headers, at *now*."""
+    def beyond(self, source: CanonicalUrl, set_cookies: Iterable[bytes]) -> Chain:
+        """The chain behind the answer of *source*, with these Set-Cookie headers."""
         cookies = dict(self.cookies)
         for line in set_cookies:
-            parsed = _parse_cookie(line, source, now)
-            if parsed is None:
+            pair, _, attributes = line.partition(b";")
+            name, equals, value = map(bytes.strip, pair.partition(b"="))
+            is_text = min(name + value, default=0) >= 32 and len(name + value) <= MAX_COOKIE_BYTES
+            if not (equals and name and is_text):
                 continue
-            place, cookie = parsed
-            if cookie is None:
-                cookies.pop(place, None)
-            elif len(cookies) < MAX_COOKIES or place in cookies:
-                cookies[place] = cookie
+            if _PAST.search(attributes):
+                cookies.pop(name, None)
+            elif len(cookies) < MAX_COOKIES or name in cookies:
+                cookies[name] = value, _SECURE.search(attributes) is not None
         return Chain(cookies, (*self.passed, source.url))
 
 
@@ -107,7 +98,7 @@ class Redirects(Part):
         if target is None:
             self._admission.refuse(Reason.BAD_URL)
             return Reason.REDIRECTED
-        chain = self._chains.get(url.key, _NO_CHAIN).beyond(url.target, outcome.set_cookies, now)
+        chain = self._chains.get(url.key, _NO_CHAIN).beyond(url.target, outcome.set_cookies)
         leads_back = target.name == url.target.name and chain.leads_back(target)
         payload = outcome.redirect_payload
         if target.url == url.target.url and payload is None:
@@ -142,41 +133,3 @@ class Redirects(Part):
 def salt_of_redirect(key: int) -> bytes:
     """Tells the target of a redirect of this URL apart from the page at its address."""
     return b"redirect of %d" % key
-
-
-def _parse_cookie(line: bytes, source: CanonicalUrl, now: float) -> tuple[tuple[bytes, str], Cookie | None] | None:
-    """(name and path, cookie) of a Set-Cookie header; without a cookie if it is to be deleted; None if it is none."""
-    pair, *attributes = line.split(b";")
-    name, equals, value = (part.strip() for part in pair.partition(b"="))
-    is_text = min(name + value, default=32) >= 32
-    if not equals or not name or not is_text or len(name + value) > MAX_COOKIE_BYTES:
-        return None
-    said = {}
-    for attribute in attributes:
-        key, _, text = attribute.decode("latin-1").partition("=")
-        said[key.strip().lower()] = text.strip()
-    is_secure = "secure" in said
-    domain = said.get("domain", "").lower().removeprefix(".")
-    is_of_source = not domain or f".{source.name}".endswith(f".{domain}")
-    if not is_of_source or (is_secure and not source.origin.startswith("https:")):
-        return None
-    path = said.get("path", "")
-    if not path.startswith("/"):
-        path = source.path.partition("?")[0].rpartition("/")[0] or "/"
-    return (name, path), None if _is_over(said, now) else Cookie(value, is_secure)
-
-
-def _is_over(said: dict[str, str], now: float) -> bool:
-    """Whether attributes say that a cookie ends before *now*: so servers delete one."""
-    if "max-age" in said:
-        return said["max-age"].startswith("-") or whole_number(said["max-age"]) == 0
-    try:
-        date = email.utils.parsedate_tz(said.get("expires", ""))
-        return date is not None and email.utils.mktime_tz(date) <= now
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return False
-
-
-def _covers(own_path: str, path: str) -> bool:
-    """Whether a cookie of *own_path* goes to *path* (RFC 6265bis, 5.1.4)."""
-    return path == own_path or path.startswith(own_path if own_path.endswith("/") else own_path + "/")

@@ -47,7 +47,7 @@ class Recording:
         self.notes: list[tuple[int, Any]] = []  # (Number of steps before it, what was noted)
         self.files = _files_below(self.directory)  # the files and their content at the beginning
         self._known = {name: len(data) for name, data in self.files.items()}
-        self._names: dict[Any, str | None] = {}  # path -> its name in the directory
+        self._names: dict[str, str | None] = {}  # path -> its name in the directory
         self.of_sqlite: set[str] = set()  # paths of the files that SQLite has opened
 
     def refusal(self, kind: str, name: str) -> int:
@@ -115,12 +115,13 @@ class Recording:
     def name_of(self, path: Any) -> str | None:
         if path is None or isinstance(path, int):
             return None
-        if path not in self._names:
-            self._names[path] = self._name_of(path)
-        return self._names[path]
+        text = os.fspath(path)
+        if text not in self._names:
+            self._names[text] = self._name_of(text)
+        return self._names[text]
 
-    def _name_of(self, path: Any) -> str | None:
-        full = os.path.realpath(os.path.dirname(os.fspath(path))) + "/" + os.path.basename(os.fspath(path))
+    def _name_of(self, path: str) -> str | None:
+        full = os.path.realpath(os.path.dirname(path)) + "/" + os.path.basename(path)
         full = os.path.normpath(full)
         if full == str(self.directory):
             return "."
@@ -354,7 +355,7 @@ class _Watch:
 
     def _part(self, size: int) -> int:
         """How many of *size* bytes a write takes."""
-        return size // 2 if self.recording is not None and self.recording.halves() else size
+        return max(1, size // 2) if self.recording is not None and self.recording.halves() else size
 
     def _deleting(self, vfs: int, name: bytes, syncs: int) -> int:
         if os.path.exists(name) and (refused := self._refused("unlink", name)):
@@ -410,7 +411,7 @@ class _WatchedFile(io.FileIO):
 
     def write(self, data: Any) -> int:
         self.recording.ask("write", self.name)
-        written = super().write(data[: len(data) // 2] if self.recording.halves() else data)
+        written = super().write(data[: max(1, len(data) // 2)] if self.recording.halves() else data)
         self.recording.see_written(self.name)
         return written
 

@@ -415,9 +415,12 @@ class Session:
 
     def _stop(self) -> None:
         for crawler in self._crawlers:
-            if not crawler.crawling:
-                continue
-            if crawler.engine.running:
-                self._stopping.append(asyncio.ensure_future(crawler.stop_async()))
-            else:  # a signal waits for the engine (engine/scheduler.py, Opening)
-                asyncio.get_running_loop().call_later(0.01, self._stop)
+            self._stop_one(crawler)
+
+    def _stop_one(self, crawler: Crawler) -> None:
+        if not crawler.crawling:
+            return
+        if crawler.engine.running:
+            self._stopping.append(asyncio.ensure_future(crawler.stop_async()))
+        else:  # a signal waits for the engine (engine/scheduler.py, Opening)
+            asyncio.get_running_loop().call_later(0.01, self._stop_one, crawler)

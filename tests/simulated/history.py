@@ -7,6 +7,7 @@ it fails in the same way.
 from __future__ import annotations
 
 import errno
+import gc
 import shutil
 import tempfile
 import time
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -137,10 +139,19 @@ def play(seed: int, plans: list[Plan] | None = None, pages: int = 0) -> Told:
     """The history of *seed*, or of other *plans* over its web, which may have so many *pages*."""
     told = Told(seed, planned(seed) if plans is None else plans, pages)
     began = time.process_time()
+    gc.disable()  # with what killed sessions leave, a collection in the midst of a history costs more than one after it
     with tempfile.TemporaryDirectory(dir=SCRATCH, prefix="simulated-") as scratch:
         _History(told, Path(scratch)).play()
+    gc.collect()
+    _freeze()
     told.cpu_s = time.process_time() - began
     return told
+
+
+@cache
+def _freeze() -> None:
+    """What is there after the first history, modules most of all, no later collection need look at."""
+    gc.freeze()
 
 
 SMALL = 7  # pages of the web in which every call fails once; chosen: a session of it has all kinds of calls

@@ -118,7 +118,7 @@ def generated(rng: Random, pages: int = 0) -> Web:
 
 
 def _addresses(rng: Random, hosts: int) -> list[str]:
-    return [f"127.84.1.{number}" for number in rng.sample(range(1, hosts + 1), rng.choice((1, 1, 2)))]
+    return [f"127.84.1.{number}" for number in rng.sample(range(1, hosts), rng.choice((1, 1, 2)))]
 
 
 def _text(rng: Random, number: int) -> str:

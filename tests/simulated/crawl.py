@@ -60,6 +60,7 @@ SOFTWARE = card.software()
 SETTINGS: dict[str, Any] = {
     "TWISTED_REACTOR_ENABLED": False,
     "ADDONS": {"spiderling.addon.SpiderlingAddon": 300},
+    "DOWNLOADER_MIDDLEWARES": {"tests.simulated.crawl.Late": 960},
     "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), "spiderling.engine.download_handler.DownloadHandler"),
     "ITEM_PIPELINES": {"spiderling.pipelines.QualityPipeline": None},
     "SPIDERLING_ALLOW_NETWORKS": "127.84.0.0/16",
@@ -73,6 +74,14 @@ SETTINGS: dict[str, Any] = {
     "SPIDERLING_SITEMAPS": "on",
     "SPIDERLING_TIMEOUT_S": 6.0,
 }
+
+
+class Late:
+    """A middleware of somebody's between the last gate and the connection: some requests start late."""
+
+    async def process_request(self, request: Any) -> None:
+        if VirtualLoop.current.rng.random() < 0.3:
+            await asyncio.sleep(0.3)  # longer than the interval of an address
 
 
 SHARDS = 2  # of a crawl that has shards

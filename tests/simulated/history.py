@@ -202,8 +202,7 @@ class _History:
         self._now = scratch / "now"  # where the crawl is, under one name whatever kills and power cuts have left
         self._rng = Random(f"run {told.seed}")
         self._clock = Clock()
-        web = generated(Random(f"web {told.seed}"), told.pages)
-        self._network = Network(web, self._clock, self._rng, has_shards(told.seed))
+        self._network = Network(generated(Random(f"web {told.seed}"), told.pages), self._clock, self._rng)
         self._acknowledged = Acknowledged()
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
 

@@ -44,10 +44,8 @@ class Away(NamedTuple):
 class Network:
     """All hosts of a web, and what was sent to them."""
 
-    def __init__(self, web: Web, clock: Clock, rng: Random, is_shared: bool = False) -> None:
-        """*is_shared*: several processes ask it, whose slots count on a process that is not held up."""
+    def __init__(self, web: Web, clock: Clock, rng: Random) -> None:
         self.web = web
-        self.is_shared = is_shared
         self.clock = clock
         self.rng = rng
         self.starts: list[Start] = []
@@ -86,8 +84,6 @@ class Network:
         if self.rng.random() < 0.01:
             raise NoDescriptor(errno.EMFILE, "too many open files")
         wire = Wire()
-        if not self.is_shared and self.rng.random() < 0.1:
-            self.clock.now += 0.15  # the process was held up after its last look at the clock
         target.started(address)
         host = target.place.name
         self._note_start(host, address)

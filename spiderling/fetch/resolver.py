@@ -1,9 +1,8 @@
 """Host names to IP addresses, asynchronously, with the time that the answer may be kept.
 
-The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  A and AAAA are asked for at once
-(RFC 8305); the answer for IPv4 is waited for, that for IPv6 only RESOLUTION_DELAY_S longer; on a machine that has a
-route for IPv6 alone it is the other way round.  Search domains and the hosts file are not used; the HostMap has fixed
-addresses.
+The frontier keeps addresses until they expire; here only c-ares does, until `forget`.  AAAA is asked for where a name
+has no A; on a machine that has a route for IPv6 alone it is the other way round.  Search domains and the hosts file are
+not used; the HostMap has fixed addresses.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from spiderling.base.options import Options
 from spiderling.base.terminal import entries_of
 from spiderling.fetch.errors import NameNotFound, NameServerFailure
 
-RESOLUTION_DELAY_S = 0.05  # seconds for which the answer for the other family is waited for (RFC 8305, section 3)
 TIMEOUT_S = 3.0
 """Seconds for the first attempt at a query (chosen); c-ares lengthens the next ones and asks the next server."""
 TRIES = 3  # attempts at a query (chosen)
@@ -39,8 +37,6 @@ _SOCKETS_OF_THEIR_OWN = 32  # most queries at once that are repeated, each over 
 _NOT_IN_NAMES = frozenset(" \\/:@[]")  # a backslash would begin an escape in c-ares
 _NO_SUCH_NAME = frozenset({aiodns.error.ARES_ENODATA, aiodns.error.ARES_ENOTFOUND, aiodns.error.ARES_EBADNAME})
 _ADDRESS = (pycares.ARecordData, pycares.AAAARecordData)
-
-_Query = asyncio.Future[list[pycares.DNSRecord]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ class Resolver:
         self._host_map = host_map
         self._servers = _servers(options.nameservers)
         self._kinds = ("A", "AAAA") if has_route("192.0.2.1") or not has_route("2001:db8::1") else ("AAAA", "A")
-        """Types of records, that of the addresses that are preferred first."""
+        """Types of records, that of the preferred addresses first."""
         self._slots = asyncio.Semaphore(max(1, CONCURRENCY // options.shards_here()))
         self._alone = asyncio.Semaphore(_SOCKETS_OF_THEIR_OWN)
         self._running: dict[str, asyncio.Task[Resolution]] = {}
@@ -109,31 +105,18 @@ class Resolver:
         return literal_address(name)
 
     async def _look_up(self, name: str) -> Resolution:
-        queries: list[_Query] = [asyncio.ensure_future(self._query(name, kind)) for kind in self._kinds]
-        try:
-            found = await self._answers(*queries)
-        finally:
-            for query in queries:
-                query.cancel()
-                query.add_done_callback(_seen)
-        records = [record for answer in found for record in answer]
-        if not records:
-            raise NameNotFound(f"{name} has no address")
-        addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
-        return Resolution(addresses, min(max(float(min(record.ttl for record in records)), MIN_TTL_S), MAX_TTL_S))
-
-    async def _answers(self, first: _Query, second: _Query) -> list[list[pycares.DNSRecord]]:
-        """The answers to use, those of the preferred family *first*; raises as `resolve` does."""
-        try:
-            answer = await first
-        except NameServerFailure:
-            if not (answer := await second):
-                raise
-            return [answer]
-        if not answer:
-            return [await second]
-        done, _ = await asyncio.wait([second], timeout=RESOLUTION_DELAY_S)
-        return [answer, *(query.result() for query in done if not query.exception())]
+        failure: NameServerFailure | None = None
+        for kind in self._kinds:
+            try:
+                records = await self._query(name, kind)
+            except NameServerFailure as error:
+                failure = failure or error
+                continue
+            if records:
+                addresses = tuple(str(record.data.addr) for record in records if isinstance(record.data, _ADDRESS))
+                ttl_s = float(min(record.ttl for record in records))
+                return Resolution(addresses, min(max(ttl_s, MIN_TTL_S), MAX_TTL_S))
+        raise failure or NameNotFound(f"{name} has no address")
 
     async def _query(self, name: str, record_type: str) -> list[pycares.DNSRecord]:
         """The answer for one record type, CNAMEs included, empty when there is no address; raises as `resolve`."""

@@ -95,6 +95,11 @@ def test_a_line_that_names_no_page_is_named(tmp_path: Path, line: str) -> None:
         read_lists(str(path))
 
 
+def test_commas_alone_name_no_list() -> None:
+    with pytest.raises(BadInput, match="',' names no list of pages"):
+        read_lists(",")
+
+
 def test_points_stay_few_and_the_newest_is_the_last() -> None:
     points: list[dict[str, object]] = []
     for now in range(1200):

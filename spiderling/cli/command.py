@@ -101,6 +101,7 @@ class SpiderlingCommand(OwnCommand):
     default_settings = {"LOG_ENABLED": False}  # noqa: RUF012 - Scrapy reads it from the class
 
     arguments: str  # the usage line after the command's name
+    number: int | None = None  # of arguments besides options; None: ``work`` looks at it
     summary: str  # one line in the list of commands
     description: str  # sentences for ``-h``; they end with an example
     options: Sequence[Option] = ()  # the command's options besides Scrapy's own
@@ -126,6 +127,8 @@ class SpiderlingCommand(OwnCommand):
             parser.add_argument(*flags, **keywords)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if self.number not in (None, len(args)):
+            raise UsageError(f"say {program()} {self.own_name()} {self.arguments}", print_help=False)
         try:
             restore_signals()
             print_lines(self.work(args, opts))
@@ -143,8 +146,10 @@ class SpiderlingCommand(OwnCommand):
         self.exitcode = code
 
     def warn(self, sentence: str) -> None:
-        name = type(self).__module__.rpartition(".")[2]
-        print(f"{program()} {name}: {sentence}", file=sys.stderr)
+        print(f"{program()} {self.own_name()}: {sentence}", file=sys.stderr)
+
+    def own_name(self) -> str:
+        return type(self).__module__.rpartition(".")[2]
 
     @property
     def given_settings(self) -> Settings:

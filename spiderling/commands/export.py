@@ -132,9 +132,13 @@ def _plan(opts: argparse.Namespace, selection: Selection, corpus: Corpus) -> Exp
 
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
+    taken: set[str] = set()
     for name, lists in (("hosts", hosts), ("urls", urls)):  # other sources may hold what a crawl took down
         if entries := [entry for said in corpus.taken_down for entry in said[name]]:
             lists[f"taken down: {name}"] = entries
+            taken |= {*entries}
+    drop = DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values()))
+    drop.idle -= taken
     out = Path(opts.out)
     is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
     return ExportPlan(
@@ -143,7 +147,7 @@ def _plan(opts: argparse.Namespace, selection: Selection, corpus: Corpus) -> Exp
         tuple(opts.split),
         parse_size(opts.shard_bytes),
         selection,
-        DropList(chain.from_iterable(hosts.values()), chain.from_iterable(urls.values())),
+        drop,
         {name: len(entries) for name, entries in (hosts | urls).items()},
         is_dataset=is_dataset,
         annotate=_function(opts.annotator) if opts.annotator else None,

@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import UsageError
-
 from spiderling.base.errors import BadInput
 from spiderling.base.options import Options
 from spiderling.base.terminal import with_progress
@@ -28,6 +26,7 @@ _HEAD_BYTES = 4096  # bytes in which a tag must stand if a file is HTML; chosen
 
 class Command(SpiderlingCommand):
     arguments = "FILE|- [--among cs,sk,pl]"
+    number = 1
     summary = "Name the language of a text or HTML file"
     description = (
         "Name the language of a text or HTML file (- is standard input), of the whole and of each line, or of "
@@ -41,8 +40,6 @@ class Command(SpiderlingCommand):
     options = (option("--among", default="", metavar="CODES", help="languages to choose from (all with a model)"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 1:
-            raise UsageError("name one file: scrapy identify page.html, or - for standard input")
         dirs = str(self.given_settings.get("SPIDERLING_MODELS") or "")
         known = available(dirs)
         codes = [info.code for info in find_languages(opts.among, dirs)] if opts.among else list(known)

@@ -6,13 +6,12 @@ import argparse
 import shutil
 from collections.abc import Iterator
 
-from scrapy.exceptions import UsageError
-
 from spiderling.cli.command import SpiderlingCommand, named_values, spider_arguments
 
 
 class Command(SpiderlingCommand):
     arguments = "URL|FILE|- -a lang=LANG"
+    number = 1
     summary = "Show what the crawler sees of one page, and its verdict"
     description = (
         "Show encodings, paragraphs with class and language, links, opt-outs and the verdict on one page. A FILE "
@@ -26,8 +25,6 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 1:
-            raise UsageError("name one page: scrapy page FILE -a lang=cs")
         from spiderling.cli.page import show
 
         width = shutil.get_terminal_size((100, 24)).columns

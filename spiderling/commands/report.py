@@ -6,14 +6,13 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from scrapy.exceptions import UsageError
-
 from spiderling.base.files import write_whole
 from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):
     arguments = "JOBDIR [-o FILE]"
+    number = 1
     summary = "Show how a crawl went, and what to do next, as one HTML page"
     description = (
         "Write JOBDIR/report.html, the live page saved as one file: yield and speed over time, what hosts cost and "
@@ -25,8 +24,6 @@ class Command(SpiderlingCommand):
     options = (option("-o", dest="out", metavar="FILE", help="file to write instead of JOBDIR/report.html"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 1:
-            raise UsageError("say which crawl: scrapy report JOBDIR", print_help=False)
         from spiderling.jobdir.inspection import reading
         from spiderling.reporting.page import page_file
 

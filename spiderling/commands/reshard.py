@@ -7,13 +7,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scrapy.exceptions import UsageError
-
 from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):
     arguments = "JOBDIR --shards N"
+    number = 1
     summary = "Divide a paused crawl over more shards, or one of one process over its first ones"
     description = (
         "Divide the paused crawl in JOBDIR over N shards, more than it has: hosts move to the shards that own them "
@@ -24,11 +23,9 @@ class Command(SpiderlingCommand):
 
     if_interrupted = "interrupted; give the same command again before the crawl goes on."
 
-    options = (option("--shards", type=int, metavar="N", help="number of shards that the crawl is to have"),)
+    options = (option("--shards", type=int, required=True, metavar="N", help="number of shards it is to have"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 1 or opts.shards is None:
-            raise UsageError("say scrapy reshard JOBDIR --shards N", print_help=False)
         from spiderling.cluster.resharding import reshard
 
         return reshard(Path(args[0]), opts.shards, time.time())

@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scrapy.exceptions import UsageError
-
 from spiderling.base.addresses import read_list
 from spiderling.cli.command import SpiderlingCommand, option
 
 
 class Command(SpiderlingCommand):
     arguments = "JOBDIR [options]"
+    number = 1
     summary = "Take hosts and URLs out of a paused crawl for good: texts, links, archive, queue"
     description = (
         "Take all of some hosts, or single URLs, out of the paused crawl in JOBDIR, and of all shards there: documents "
@@ -34,8 +33,6 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 1:
-            raise UsageError("say from which crawl: scrapy takedown JOBDIR --host a.example", print_help=False)
         from spiderling.jobdir.takedown import in_words, survey, take_down
 
         entries = [entry for name in opts.list for entry in read_list(name)]

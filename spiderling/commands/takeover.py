@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from scrapy.exceptions import UsageError
-
 from spiderling.base.machine import require
 from spiderling.base.option_values import PREFIX
 from spiderling.cli.command import SpiderlingCommand
@@ -16,6 +14,7 @@ from spiderling.cli.command import SpiderlingCommand
 
 class Command(SpiderlingCommand):
     arguments = "SNAPSHOT JOBDIR"
+    number = 2
     summary = "Go on from the snapshot of a crawl whose machine is lost"
     description = (
         "Copy the last snapshot of a crawl, or of one shard, to JOBDIR, which is not there, check it, and keep the "
@@ -25,8 +24,6 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 2:
-            raise UsageError("say from what, and to where: scrapy takeover /shared/cs crawls/cs", print_help=False)
         from spiderling.jobdir.snapshots import take_over
 
         snapshot, directory = map(Path, args)

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from scrapy.exceptions import UsageError
-
 from spiderling.cli.command import SpiderlingCommand, option
 
 _MAX_FINDINGS = 20  # findings that are printed; chosen: what fits on a screen
@@ -15,6 +13,7 @@ _MAX_FINDINGS = 20  # findings that are printed; chosen: what fits on a screen
 
 class Command(SpiderlingCommand):
     arguments = "CORPUS [--url URL]"
+    number = 1
     summary = "Check a published corpus by its card: files, documents, and the statements that allowed them"
     description = (
         "Check the corpus of a crawl (its directory), an export or a dataset by the card beside it, without the state "
@@ -26,8 +25,6 @@ class Command(SpiderlingCommand):
     options = (option("--url", default="", metavar="URL", help="show the receipts of the documents of this URL"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        if len(args) != 1:
-            raise UsageError("say scrapy verify CORPUS", print_help=False)
         from spiderling.export.verification import Verification, cards_of
 
         for card in cards_of(Path(args[0])):
@@ -38,6 +35,7 @@ class Command(SpiderlingCommand):
                 yield f"... and {len(found.findings) - _MAX_FINDINGS:,} more"
             if found.findings:
                 self.exitcode = 1
+                yield f"Do not use it as it is: get the files of {args[0]} again from where they were published."
                 continue
             yield (
                 f"{found.documents:,} documents are as they were, {found.taken_down:,} were taken down, "

@@ -7,7 +7,6 @@ complete.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -274,7 +273,7 @@ def export(
 ) -> Summary:
     """Write the *documents* of *corpus* that *plan* takes; if there is none, nothing is written.
 
-    Also writes the card (a manifest and a README) and, if the plan names lists, a log of what they left out.  *notes*,
+    Also writes the card (a manifest and a README) and, if lists left documents out, a log of these.  *notes*,
     read when all documents are written, go into the manifest.  Raises BadInput if a file exists, StorageError if one
     cannot be written, DamageError if a segment cannot be read.
     """
@@ -284,14 +283,15 @@ def export(
         with saving(plan.out):
             parts = Parts(plan, corpus.ledgers)
             tally = Tally()
-            log_path = plan.dropped if plan.lists else Path(os.devnull)
-            with log_path.open("w", encoding="utf-8") as log:
+            with part_of(plan.dropped).open("w", encoding="utf-8") as log:
                 dropped = _copy(documents, parts, plan, log, tally)
             if tally.documents:
                 found = parts.complete()
                 manifest = _manifest(corpus, plan, dropped, tally, found, parts.names)
                 manifest |= {"receipts": {"root": parts.root}, **notes}
                 parts.commit()
+                if dropped:
+                    part_of(plan.dropped).replace(plan.dropped)
                 files = found
                 write_pair(manifest, *plan.card)
                 others = [*map(plan.named, (RECEIPTS, CONSENT)), *plan.card]
@@ -302,10 +302,11 @@ def export(
     finally:
         for ledger in corpus.ledgers.values():
             ledger.close()
-        if parts is not None and not files:
+        if parts is not None:
             with suppress(OSError):  # the first error is told, not one while clearing away
-                plan.dropped.unlink(missing_ok=True)
-                parts.abort()
+                part_of(plan.dropped).unlink(missing_ok=True)
+                if not files:
+                    parts.abort()
     return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spiderling.base.errors import BadInput, DamageError, StorageError
 from spiderling.base.files import checksum
@@ -97,8 +98,7 @@ class Verification:
         self._card = card
         self._manifest = read_manifest(card.named(MANIFEST))
         self._tree = MerkleTree()
-        self._said: list[tuple[bytes, Any]] = [(NOBODY, {})]  # by number: hash and value of the consent file's lines
-        self._texts: dict[str, bytes] = {}
+        self._hashes = bytearray(NOBODY)  # of the lines of the consent file, by number
         how = _URL.get(str(self._manifest.get("format")))
         if url and how is None:
             raise BadInput(f"the documents of this format name no URL; {card.named(MANIFEST)} says which it is.")
@@ -108,7 +108,9 @@ class Verification:
             try:
                 check()
             except (DamageError, *_STRANGE) as error:
-                self.findings.append(str(error) if isinstance(error, DamageError) else f"no sound card: {error!r}")
+                self.findings.append(
+                    str(error) if isinstance(error, DamageError) else f"in no form of ours: {error!r}."
+                )
 
     def _check_sums(self) -> None:
         """Compare each file with its checksum, and the list of checksums with the card."""
@@ -139,20 +141,23 @@ class Verification:
             self.findings.append(f"{name} is not as its checksum says; a crawl that goes on writes that at its end.")
 
     def _check_statements(self) -> None:
-        for line in consent_lines(self._card.named(CONSENT)):
+        known = set()
+        texts = {""}  # hashes of those up to here; a line that names one comes behind it
+        for number, line in enumerate(consent_lines(self._card.named(CONSENT)), 1):
+            digest = sha256(line).digest()
+            if digest in known:  # so a file that is small when packed needs little memory
+                raise DamageError(f"line {number} of {CONSENT} stands there twice, which none of ours does.")
+            known.add(digest)
+            self._hashes += digest
             value = json.loads(line)
-            self._said.append((sha256(line).digest(), value))
             if "sha256" in value:
-                text = text_of(value)
-                self._texts[value["sha256"]] = text
-                if sha256(text).hexdigest() != value["sha256"]:
+                texts.add(value["sha256"])
+                if sha256(text_of(value)).hexdigest() != value["sha256"]:
                     self.findings.append(f"statement {value['sha256']} has been changed.")
-        self.statements = len(self._texts)
-        known = {"", *self._texts}
-        for _, value in self._said:
             for said in value.get("said", ()):
-                if said.get("sha256", "") not in known and "text" not in said:
+                if said.get("sha256", "") not in texts and "text" not in said:
                     self.findings.append(f"the statement of {said['url']} is missing.")
+        self.statements = len(texts) - 1
 
     def _check_documents(self) -> None:
         data = self._card.named(RECEIPTS).read_bytes()
@@ -175,11 +180,12 @@ class Verification:
         self.documents += len(left)
         found = self._documents(self._card.file(name), [receipt.length for _, receipt in left])
         for (number, receipt), document in zip(left, found, strict=True):
-            digest, said = self._said[receipt.line] if receipt.line < len(self._said) else (b"", {})
+            at = len(NOBODY) * receipt.line
+            digest = bytes(self._hashes[at : at + len(NOBODY)])
             if leaf_of(document, digest) != receipt.leaf or len(document) != receipt.length:
                 self.findings.append(f"document {number} of {name} is not what its receipt says.")
             if self._needle and self._needle in document:
-                self.receipts.extend(self._told(f"document {number} of {name}", receipt, said))
+                self.receipts.extend(self._told(f"document {number} of {name}", receipt))
 
     def _documents(self, path: Path, lengths: list[int]) -> Iterator[bytes]:
         """The documents in a file; raises DamageError if it holds something else."""
@@ -195,11 +201,16 @@ class Verification:
             if file.read(len(tail) + 1) != tail:
                 raise DamageError(f"{path} holds more than the documents of its receipts.")
 
-    def _told(self, which: str, receipt: Receipt, said: Mapping[str, Any]) -> Iterator[str]:
+    def _told(self, which: str, receipt: Receipt) -> Iterator[str]:
+        lines = [b"{}", *islice(consent_lines(self._card.named(CONSENT)), receipt.line - 1, receipt.line)]
+        said = json.loads(lines[-1])
+        wanted = {one.get("sha256") for one in said.get("said", ())}
+        values = map(json.loads, consent_lines(self._card.named(CONSENT)) if wanted else ())
+        texts = {value["sha256"]: text_of(value) for value in values if value.get("sha256") in wanted - {None}}
         yield f"{which}: leaf {receipt.leaf.hex()}"
         yield f"  {said.get('origin', 'nothing is known of its site')}"
         for one in said.get("said", ()):
             about = [f"{name} {one[name]}" for name in ("since", "sha256", "says") if name in one]
             yield f"  {one['url']} answered {one['answer']}, {', '.join(about)}"
-            text = self._texts.get(one.get("sha256", ""), b"")
-            yield from (f"    {line}" for line in text.decode("utf-8", "replace").splitlines())
+            text = texts.get(one.get("sha256", ""), b"")
+            yield from (f"    {line}" for line in text.decode("utf-8", "replace").expandtabs().splitlines())

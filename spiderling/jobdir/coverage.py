@@ -24,6 +24,7 @@ from spiderling.base.addresses import numbered_entries
 from spiderling.base.errors import BadInput
 from spiderling.base.option_values import PREFIX
 from spiderling.base.reasons import Reason
+from spiderling.base.terminal import entries_of
 from spiderling.base.urls import PREFIXES, CanonicalUrl, assemble, canonicalize, url_key
 from spiderling.frontier.storage.url_log import unpack_ends
 from spiderling.jobdir.inspection import AnyCrawl, Inspection
@@ -84,7 +85,9 @@ def read_lists(paths: str) -> list[PageList]:
 
     Raises BadInput if one cannot be read, or a line names no URL.
     """
-    return [_read_list(path.strip()) for path in paths.split(",") if path.strip()]
+    if not (names := entries_of(paths)) and paths:
+        raise BadInput(f"{paths!r} names no list of pages; write files with commas between, such as index.txt,old.tsv.")
+    return [*map(_read_list, names)]
 
 
 def _read_list(path: str) -> PageList:

@@ -99,6 +99,19 @@ def test_export_of_a_crawl_and_a_file_with_everything_beside_it(tmp_path):
     assert not (tmp_path / "copy.prevert.dropped.tsv").exists()
 
 
+def test_an_export_that_fails_leaves_the_log_of_an_earlier_one(tmp_path):
+    source = corpus_file(tmp_path / "in.prevert")
+    log = tmp_path / "out.prevert.dropped.tsv"
+    log.write_text("earlier")
+    (tmp_path / "hosts").write_text("a.cz\n")
+    (tmp_path / "out.prevert").write_text("")
+    (tmp_path / "out.unknown.prevert").write_text("")
+    for more in ((), ("--split", "tld"), ("--where", "0")):
+        ended = scrapy("export", str(source), "-o", str(log)[:-12], "--drop-host", str(tmp_path / "hosts"), *more)
+        assert (ended.code, log.read_text()) == (1, "earlier"), more
+        (tmp_path / "out.prevert").unlink(missing_ok=True)
+
+
 def export_by(name: str, _: str, out: str, option: str = "", file: str = "") -> None:
     entries = read_list(file) if file else []
     drop = DropList(entries, ()) if option == "--drop-host" else DropList((), entries)

@@ -184,7 +184,7 @@ def test_bad_input(arguments, message):
 
 
 def test_usage():
-    assert "name one page: scrapy page FILE -a lang=cs" in scrapy("page").log
+    assert "say scrapy page URL|FILE|- -a lang=LANG" in scrapy("page").log
     assert "write arguments as -a NAME=VALUE" in scrapy("page", "-", "-a", "cs").log
     assert "Example: scrapy page https://" in " ".join(scrapy("page", "--help").out.split())
 

@@ -284,7 +284,7 @@ def test_a_statement_that_never_ends_is_not_read_to_its_end(tmp_path, monkeypatc
 
 @pytest.mark.parametrize(
     "strange",
-    [b"[]", b'{"said":["a"]}', b'{"said":[5]}', b'{"sha256":"x","text":5}', b"[" * 200_000, b"{"],
+    [b"[]", b'{"said":["a"]}', b'{"said":[5]}', b'{"sha256":"x","text":5}', b"[" * 200_000, b"{", b"{}\n{}"],
 )
 def test_statements_that_nobody_of_us_wrote_are_a_finding(finished, tmp_path, strange):
     corpus = Path(shutil.copytree(finished.directory / "corpus", tmp_path / "corpus"))

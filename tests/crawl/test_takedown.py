@@ -350,6 +350,8 @@ def test_exports_with_older_files_drop_it_there(directory, tmp_path):
     old = tmp_path / "old.prevert"
     assert scrapy("export", str(directory), "-o", str(old)).code == 0
     take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+    plain = scrapy("export", str(directory), "-o", str(tmp_path / "plain.jsonl"))
+    assert "Entries without" not in plain.out and not [*tmp_path.glob("plain.jsonl.dropped*")]
     said = scrapy("export", str(directory), str(old), "-o", str(tmp_path / "new.jsonl"))
     assert said.code == 0, said
     urls = [json.loads(line)["url"] for line in (tmp_path / "new.jsonl").read_text().splitlines()]

@@ -232,8 +232,30 @@ _OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster
 """Options that hold addresses of somebody's network, where a key is or snapshots are, and the contact: no settings
 to repeat."""
 _MAX_NAMED = 500  # different values of an attribute that are counted; others count as "other"; chosen
-_KINDS = {"enc_detected": "encodings", "file_type": "file_types", "licence": "licences"}
-"""Attribute of a document -> what the card calls their counts."""
+_KINDS = {
+    "encoding": "encodings",
+    "file": "file_types",
+    "licence": "licences",
+    "sure": "sure_licences",
+    "optout": "optouts",
+}
+"""What a crawl counts documents by -> what the card calls their counts."""
+_ATTRIBUTES = {
+    "encoding": ("enc_detected", "None"),
+    "declared": ("enc_declared", "nothing"),
+    "file": ("file_type", ""),
+    "licence": ("licence", NOT_STATED),
+}
+"""What a crawl counts each document by -> the attribute that says it, and what stands for none."""
+
+
+def facts_of(said: Mapping[str, str]) -> list[str]:
+    """All that a crawl counts a document by, as ``kind/value``, from the attributes of its ``<doc>``."""
+    facts = [f"{kind}/{said.get(name, none)}" for kind, (name, none) in _ATTRIBUTES.items()]
+    facts += [f"sure/{said['licence_sure']}"] if "licence_sure" in said else []
+    return facts + [
+        f"optout/{signal}" for signal in {each.partition(":")[0] for each in said.get("optout", "").split()}
+    ]
 
 
 class Tally:
@@ -243,9 +265,7 @@ class Tally:
         self._bytes = 0
         self._hosts: set[str] = set()
         self._dates: list[str] = []
-        self._counts = {
-            name: Counter[str]() for name in ("documents", "words", *_KINDS.values(), "sure_licences", "optouts")
-        }
+        self._counts = {name: Counter[str]() for name in ("documents", "words", *_KINDS.values())}
 
     def count_document(self, attributes: Mapping[str, str]) -> None:
         """Count a document by the attributes of its ``<doc>``."""
@@ -257,12 +277,10 @@ class Tally:
         self._hosts.add(attributes.get("host", ""))
         if date:
             self._dates = [min([date, *self._dates[:1]]), max([date, *self._dates[1:]])]
-        for attribute, name in _KINDS.items():
-            _count(self._counts[name], attributes.get(attribute) or NOT_STATED)
-        if "licence_sure" in attributes:
-            _count(self._counts["sure_licences"], attributes["licence_sure"])
-        for said in attributes.get("optout", "").split():
-            _count(self._counts["optouts"], said.partition(":")[0])
+        for kind, _, value in (fact.partition("/") for fact in facts_of(attributes)):
+            if kind in _KINDS:
+                counts = self._counts[_KINDS[kind]]
+                counts[value if value in counts or len(counts) < _MAX_NAMED else "other"] += 1
 
     @property
     def documents(self) -> int:
@@ -271,10 +289,6 @@ class Tally:
     def contents(self) -> Manifest:
         """The counts in the form of the manifest."""
         return _contents(self._counts, self._bytes, len(self._hosts), self._dates)
-
-
-def _count(counts: Counter[str], value: str) -> None:
-    counts[value if value in counts or len(counts) < _MAX_NAMED else "other"] += 1
 
 
 def _contents(counts: Mapping[str, Counter[str]], length: int, hosts: int, dates: list[str]) -> Manifest:
@@ -329,18 +343,11 @@ def card_of(crawl: AnyCrawl, former: Manifest, receipts: Receipted) -> Manifest:
 
 def _contents_of(status: Status) -> Manifest:
     facts = status.facts or {}
-    kinds = {
-        "encodings": "encoding",
-        "file_types": "file",
-        "licences": "licence",
-        "sure_licences": "sure",
-        "optouts": "optout",
-    }
     last = status.curves.whole["time"][-1:] if status.curves else []
     counts = {
         "documents": Counter({language.code: language.documents for language in status.languages}),
         "words": Counter({language.code: language.words for language in status.languages}),
-        **{name: Counter(facts.get(kind, {})) for name, kind in kinds.items()},
+        **{name: Counter(facts.get(kind, {})) for kind, name in _KINDS.items()},
     }
     hosts = status.by_distance[0].giving if status.by_distance else 0
     dates = [_utc(status.created), _utc(last[0] if last else 0.0)]

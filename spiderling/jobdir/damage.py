@@ -46,7 +46,7 @@ from spiderling.frontier.storage.state_file import delete_files, keep_former, pu
 from spiderling.frontier.storage.tables import SCHEMA, TABLES, CheckedTable, TableChecksum, checked_rows, read_written
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.frontier.url_states import OUT_OF_REACH
-from spiderling.jobdir.card import MANIFEST, read_manifest
+from spiderling.jobdir.card import MANIFEST, facts_of, read_manifest
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment, counts_under
 from spiderling.jobdir.state_reader import queues_by_host, read_note, telling_damage
@@ -57,14 +57,6 @@ MADE_ANEW = "the state was made anew from what the crawl had written"  # the eve
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
 _JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0, "traps": "off"}
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
-_FACTS = {
-    "encoding": "enc_detected",
-    "declared": "enc_declared",
-    "file": "file_type",
-    "licence": "licence",
-    "sure": "licence_sure",
-}
-"""What the ledger counts documents by -> the attribute that says it of a document."""
 
 
 def problems(crawl: Inspection) -> Iterator[str]:
@@ -434,7 +426,7 @@ class _Rebuilding:
             relevant=True,
             page_language=said.get("lang", ""),
             document=b"",  # it is in the corpus
-            facts=tuple(f"{kind}/{said[name]}" for kind, name in _FACTS.items() if said.get(name)),
+            facts=tuple(facts_of(said)),
         )
         self._end(outcome, whole_number(said.get("distance", "")) or 0)
         return digests

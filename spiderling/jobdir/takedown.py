@@ -47,7 +47,7 @@ from spiderling.frontier.storage.protocol import BAND_BITS, Changes, SegmentRow,
 from spiderling.frontier.storage.queues import stored_url
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, UrlLogBatch, pack_ends, unpack_ends
-from spiderling.jobdir.card import NOT_STATED, TAKEDOWNS, write_card
+from spiderling.jobdir.card import TAKEDOWNS, facts_of, write_card
 from spiderling.jobdir.damage import MADE_ANEW
 from spiderling.jobdir.directory import KINDS, LOCK, TAKEDOWN, Jobdir, judge_surplus
 from spiderling.jobdir.inspection import Inspection, opened, parts_in
@@ -70,13 +70,6 @@ _URLS = {
     "links": re.compile(rb'\{"url":"([^"]*)"'),
 }
 """Kind -> what stands in a frame once for each entry, with its URL."""
-_FACTS = {
-    "encoding": ("enc_detected", "None"),
-    "declared": ("enc_declared", "nothing"),
-    "file": ("file_type", ""),
-    "licence": ("licence", NOT_STATED),
-}
-"""What the ledger counts documents by -> the attribute that says it of a document, and what stands for none."""
 _DIGESTS = 2  # digests that a document leaves: of its page and text; one more, if a part of the text is left out
 _KEYS_A_ROW = 1_000_000  # digests in a row of the state; chosen
 _ORIGINS = 100_000  # origins of which it is remembered whether anything of them goes; chosen
@@ -198,10 +191,7 @@ class Findings:
         kept = (whole_number(said.get("length", "")) or 0) - sum(
             len(text.encode()) for text, of in pairs if "dup" in of
         )
-        facts = [f"{kind}/{said.get(name, none)}" for kind, (name, none) in _FACTS.items()]
-        facts += [f"sure/{said['licence_sure']}"] if "licence_sure" in said else []
-        facts += {f"optout/{each.partition(':')[0]}" for each in said.get("optout", "").split()}
-        for fact in facts:
+        for fact in facts_of(said):
             is_known = f"fact/{fact}" in self.crawl.counts
             self.lost[f"fact/{fact if is_known else fact.partition('/')[0] + '/other'}"] += 1
         language = said.get("lang", "")

@@ -167,7 +167,9 @@ class Parts:
         out = self._plan.out
         data = out / "data"
         rests = [*data.iterdir()] if data.is_dir() else []
-        is_free = out.is_dir() and {*out.iterdir()} <= {data} and all(rest.suffix == PART for rest in rests)
+        card = (RECEIPTS, CONSENT, README, MANIFEST, CROISSANT, SUMS) if rests else ()
+        others = {*out.iterdir()} - {data, *map(self._plan.named, card)} if out.is_dir() else {out}
+        is_free = not others and all(rest.suffix == PART for rest in rests)
         if out.exists() and not is_free:
             raise BadInput(f"{out} exists; give the name of a new or an empty directory.")
         data.mkdir(parents=True, exist_ok=True)
@@ -206,7 +208,7 @@ class Parts:
         return sorted(self._complete)
 
     def complete(self) -> list[WrittenFile]:
-        """Make all files durable, under their temporary names; raises OSError and StorageError."""
+        """Make all files durable; the documents keep their temporary names.  Raises OSError and StorageError."""
         for name in list(self._open):
             self._close(name)
         found = []
@@ -222,13 +224,14 @@ class Parts:
                     tree.add(receipt.leaf)
         self._maker.consent.flush()
         self._consent.close()
-        for temporary in self._others.values():
+        for name, temporary in self._others.items():
             sync_file(temporary)
+            temporary.replace(self._plan.named(name))
         self.root = tree.root()
         return found
 
     def commit(self) -> None:
-        """Give the complete files their names; raises OSError."""
+        """Give the documents their names, when all else is there; raises OSError."""
         plan = self._plan
         if plan.format_name == "vertical":
             for name in self.names:
@@ -238,8 +241,6 @@ class Parts:
             write_whole(plan.beside("", ".vert.corpora.xml"), corpora_xml(map(plan.corpus_name, self.names)))
         for file in chain.from_iterable(self._complete.values()):
             file.temporary.replace(file.path)
-        for name, temporary in self._others.items():
-            temporary.replace(plan.named(name))
         sync_directory(plan.data_file("", 1).parent)
 
     def abort(self) -> None:
@@ -289,16 +290,16 @@ def export(
                 found = parts.complete()
                 manifest = _manifest(corpus, plan, dropped, tally, found, parts.names)
                 manifest |= {"receipts": {"root": parts.root}, **notes}
-                parts.commit()
                 if dropped:
                     part_of(plan.dropped).replace(plan.dropped)
-                files = found
                 write_pair(manifest, *plan.card)
                 others = [*map(plan.named, (RECEIPTS, CONSENT)), *plan.card]
                 if plan.is_dataset:
                     others.append(plan.named(CROISSANT))
                     write_whole(others[-1], json.dumps(croissant_of(manifest), indent=1, ensure_ascii=False) + "\n")
                 write_sums(plan.named(SUMS), manifest, others)
+                parts.commit()
+                files = found
     finally:
         for ledger in corpus.ledgers.values():
             ledger.close()

@@ -142,7 +142,8 @@ class Findings:
         if crawl.options.trail == "off":
             self.lost.update({f"end/{Reason.KEPT.value}": self.numbers["documents"]})
             self.lost.subtract({f"end/{_TAKEN_DOWN}": self.numbers["documents"]})
-        self.numbers["hosts"] = sum(map(drop.holds_host, self.hosts.values()))
+        before = taken_down(crawl.meta)
+        self.numbers["hosts"] = sum(drop.holds_host(host) > before.holds_host(host) for host in self.hosts.values())
 
     def _goes(self, url: str) -> bool:
         target = canonicalize(url) if self._concerns("/".join(url.split("/", 3)[:3])) else None

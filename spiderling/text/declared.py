@@ -76,6 +76,19 @@ _CAPTION = re.compile(
     r"|lightbox|excerpt|\.jpe?g|\.png|\bfonts?\b|illustration|graphic|\bmap\b|фото|obráz|zdjęci|imagen|写真|图片|圖片",
     re.IGNORECASE,
 )
+_OF_PAGE = re.compile(
+    r"(?:\bthis|\bdies\w*|\bce(?:t|tte)?|\best[ea]|\bquest[oa]|\bt(?:ento|ato|oto)|\bt[aey]n?|\bэт\w+) "
+    r"(?:page|site|web ?site|work|text[eo]?|article|document[eo]?|content|post|blog|book|story|seite|werk|inhalt"
+    r"|artikel|dokument|œuvre|obra|opera|sitio|página|pagina|articolo|artículo|web|stránk\w+|dílo|článek|strona|utwór"
+    r"|artykuł|tekst|страниц\w+|текст|стать\w+|произведени\w+)\b",
+    re.IGNORECASE,
+)
+"""Words before a link to a licence in running text that say that the page is under it."""
+_NEAR_CHARS = 400  # characters before and behind a link in which these words and the next are looked for; chosen
+_EITHER = re.compile(
+    r"\b(?:either\b.{0,400}\bor|entweder\b.{0,400}\boder|soit\b.{0,400}\bsoit|sia\b.{0,400}\bche)\b", re.I | re.S
+)
+"""Words around links to licences of which the reader may choose one."""
 _RESERVED = re.compile(
     r"all rights? reserved|alle rechte vorbehalten|tous droits réservés|derechos reservados|direitos reservados"
     r"|права защищены|права захищені|práva (?:jsou )?vyhrazena|práva vyhradené|prawa zastrzeżone|diritti riservati"
@@ -194,8 +207,14 @@ def _linked_licences(parsed: Parsed, url: str) -> Iterator[_Evidence]:
     every = " ".join([link.href for link in parsed.links]).lower()
     if any(place in every for place in _LICENCE_PLACES):
         for link in parsed.links:
-            if _LICENCE.match(link.href.strip()) and not _is_marked(link):
-                yield _Evidence(link.href.strip(), _place(parsed, link))
+            href = link.href.strip()
+            if not _LICENCE.match(href) or _is_marked(link):
+                continue
+            text = parsed.blocks[link.block].text if link.block >= 0 else ""
+            at = max(0, text.find(link.anchor))
+            is_choice = _EITHER.search(text, max(0, at - _NEAR_CHARS), at + _NEAR_CHARS)
+            if not is_choice or _OF_TEXTS.match(href):
+                yield _Evidence(href, _place(parsed, link))
 
 
 def _is_marked(link: RawLink) -> bool:
@@ -203,7 +222,10 @@ def _is_marked(link: RawLink) -> bool:
 
 
 def _place(parsed: Parsed, link: RawLink) -> str:
-    """Where *link* to a licence stands: article, footer, side; caption of something else, or a button without text."""
+    """Where *link* to a licence stands: footer, side, article that says so of itself, or other running text.
+
+    Or it is the caption of something else, or a button without text.
+    """
     if link.block < 0:
         return "button"
     block = parsed.blocks[link.block]
@@ -211,7 +233,8 @@ def _place(parsed: Parsed, link: RawLink) -> str:
     if _CAPTION.search(before[-_CAPTION_CHARS:]):
         return "caption"
     zone = parsed.tree.zones[block.element]
-    return next((kind for kind in ("footer", "side") if zone & BITS[kind]), "article")
+    is_of_page = _is_marked(link) or _OF_PAGE.search(before[-_NEAR_CHARS:])
+    return next((kind for kind in ("footer", "side") if zone & BITS[kind]), "article" if is_of_page else "text")
 
 
 def language_of_tag(tag: str | None) -> str | None:

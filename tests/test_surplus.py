@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import sqlite3
@@ -278,6 +279,21 @@ def test_anything_more_is_refused_and_can_be_set_aside_without_loss(opened, firs
     for name in moved:
         if name.endswith(".zst"):
             assert {doc.paragraphs == [] for doc in read_documents(opened.corpus / name)} == {True}
+
+
+@pytest.mark.parametrize("durability", ["normal", "full"])
+def test_more_goes_aside_after_a_run_whose_commits_a_power_cut_can_undo(opened, durability):
+    with closing(SqliteStore(opened.database)) as store:
+        store.commit(Changes(meta={"options": json.dumps({"durability": durability})}))
+    before = corpus(opened)
+    with (opened.corpus / "cs-00001.prevert.zst").open("ab") as file:
+        file.write(FRAME * 2)
+    if durability == "full":
+        with pytest.raises(JobdirError, match="that its state does not know"):
+            judged(opened)
+    else:
+        assert judged(opened)[0].endswith("went to aside/")
+        assert before.items() < corpus(opened).items()
 
 
 def test_a_segment_that_somebody_put_there_meanwhile_is_passed_over(tmp_path):

@@ -76,7 +76,8 @@ class Surplus(NamedTuple):
 def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
     """Judge the surplus; returns a function that removes it and returns what was set aside, in words.
 
-    *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside.
+    *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside, as it
+    may after a run whose last commits a power cut can undo (SPIDERLING_DURABILITY=normal).
     Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
     moved; StorageError for a segment that lost text.  The function raises JobdirError.
     """
@@ -89,7 +90,7 @@ def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> 
     for row in known:
         refuse_lost(directory / row.kind / row.name, row.length_bytes)
     found = list(beyond(directory, known, prefix))
-    if found and not moves and not (has_log and is_unfinished(found, known)):
+    if found and not (moves or _is_synced_late(database)) and not (has_log and is_unfinished(found, known)):
         raise JobdirError(
             f"{directory} holds {_describe(found)} that its state does not know: the state {database} is older than "
             "it, or lost its log, or somebody put it there. Nothing was changed. Take away "
@@ -107,6 +108,13 @@ def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> 
         return [f"{_describe(found)}, which the state did not know, went to {ASIDE}/"] if found else []
 
     return settle
+
+
+def _is_synced_late(database: Path) -> bool:
+    """Whether the last run of the crawl had SPIDERLING_DURABILITY=normal."""
+    with closing(connected(database, is_locked=True)) as connection, telling_damage(database):
+        notes = dict(connection.execute("SELECT key, value FROM meta WHERE key = 'options'"))
+    return read_note(notes, "options", dict[str, Any]()).get("durability") == "normal"
 
 
 def recorded_segments(database: Path) -> list[SegmentRow] | None:

@@ -93,9 +93,10 @@ class SqliteStore:
     def __init__(self, path: Path = IN_MEMORY, synced: bool = False, writes: bool = True) -> None:
         """Open or create the file at *path*; raises JobdirError if it is not ours or of another version.
 
-        *synced*: a commit survives a power cut as soon as it returns (synchronous=FULL, else NORMAL).  *writes*: False
-        opens an existing file to read only, until `begin_writing`.  Then not even the write-ahead log changes, which
-        SQLite empties whenever a connection that may write is closed.
+        *synced*: a commit survives a power cut as soon as it returns (synchronous=FULL, else NORMAL); the first one
+        always does, so that it can tell that later ones may not.  *writes*: False opens an existing file to read only,
+        until `begin_writing`.  Then not even the write-ahead log changes, which SQLite empties whenever a connection
+        that may write is closed.
         """
         self._synchronous = "FULL" if synced else "NORMAL"
         is_new = usable_version(path) is None
@@ -125,7 +126,8 @@ class SqliteStore:
             with _opening(self._path):
                 if self._path is IN_MEMORY:
                     connection.executescript(SCHEMA)
-                _make_ready(connection, self._synchronous)
+                _make_ready(connection)
+                self._has_committed = False
                 self._writer = StateWriter(self._path, connection)
                 if self._path is not IN_MEMORY:
                     self._reader = _connect(self._path)
@@ -279,6 +281,9 @@ class SqliteStore:
         if self._writer is None:
             raise StorageError(f"{self._path} is open to read only.")
         self._writer.commit(changes)
+        if not self._has_committed:
+            self._has_committed = True
+            self._writer.connection.execute(f"PRAGMA synchronous={self._synchronous}")
 
     def close(self) -> None:
         """Release the file; committing afterwards raises StorageError."""
@@ -524,11 +529,11 @@ def _create(path: Path) -> None:
         put_in_place(new, path)
 
 
-def _make_ready(connection: sqlite3.Connection, synchronous: str) -> None:
+def _make_ready(connection: sqlite3.Connection) -> None:
     """Set what holds for a connection that writes."""
     execute = connection.execute
     execute("PRAGMA journal_mode=WAL")
     # Without this, what a kill left of the log would look like damage (state_reader.py).
     execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    execute(f"PRAGMA synchronous={synchronous}")
+    execute("PRAGMA synchronous=FULL")
     execute(f"PRAGMA cache_size=-{_CACHE_KB}")

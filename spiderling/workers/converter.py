@@ -54,24 +54,18 @@ def convert(kind: str, body: bytes, limits: Limits) -> ConvertedDocument | None:
     """The text of a document; None when it is broken or reaches a limit."""
     if kind == "pdf":
         importlib.import_module("spiderling.text.pdf")  # once here, not in each child
-    output = _run(limits.wall_s, lambda: _answer(kind, body, limits))
-    return None if output is None else _parse(output)
-
-
-def _run(wall_s: float, act: Callable[[], None]) -> bytes | None:
-    """What a child that calls *act* writes to its standard output; None unless it ends well."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _child(act, writer)
+        _child(kind, body, limits, writer)
     os.close(writer)
     output = None
     try:
-        output = _read(reader, time.monotonic() + wall_s)
+        output = _read(reader, time.monotonic() + limits.wall_s)
     finally:
         os.close(reader)
         is_well = _reap(pid, has_closed=output is not None)
-    return output if is_well else None
+    return _parse(output) if is_well and output is not None else None
 
 
 def _read(reader: int, deadline: float) -> bytes | None:
@@ -87,26 +81,21 @@ def _read(reader: int, deadline: float) -> bytes | None:
     return None
 
 
-def _child(act: Callable[[], None], writer: int) -> NoReturn:
-    """In the child: call *act* with standard output to *writer*, and end."""
+def _child(kind: str, body: bytes, limits: Limits, writer: int) -> NoReturn:
+    """In the child: convert with standard output to *writer*, and end."""
     status = 1
     try:
         os.dup2(writer, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        act()
+        _restrict(limits)
+        data = memoryview(_pack(CONVERTERS[kind](body)))
+        while data:
+            data = data[os.write(1, data) :]
         status = 0
     except DocumentError:
         pass
     finally:
         os._exit(status)  # without flushing buffers or calling handlers of the worker
-
-
-def _answer(kind: str, body: bytes, limits: Limits) -> None:
-    """In the child: convert by one of CONVERTERS."""
-    _restrict(limits)
-    data = memoryview(_pack(CONVERTERS[kind](body)))
-    while data:
-        data = data[os.write(1, data) :]
 
 
 def _restrict(limits: Limits) -> None:

@@ -179,6 +179,14 @@ class Edit(NamedTuple):
     value: Any = None
 
 
+class Taken(NamedTuple):
+    """A take-down: all of a host goes, and the command, which a fault may end, is given twice."""
+
+    host: str
+    faults: tuple[Fault, ...] = ()
+    power_cut: bool = False
+
+
 @dataclass(slots=True)
 class Plan:
     """One session."""
@@ -190,6 +198,7 @@ class Plan:
     is_older: bool = False  # whether the state that it finds is of the version before
     away: Away | None = None
     rests_s: float = 0.0  # how long nothing runs before it
+    taken: Taken | None = None  # what is taken down before it
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import math
 import shutil
 import tempfile
 import time
@@ -19,14 +20,35 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
+from unittest import mock
+from urllib.parse import urlsplit
 
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import read_documents
+from spiderling.corpus.warc import records
+from spiderling.jobdir import card
 from spiderling.jobdir.damage import problems
+from spiderling.jobdir.directory import KINDS
 from spiderling.jobdir.inspection import Inspection
-from tests.recorded_disk import after_kill, after_power_cut, write_files
-from tests.simulated.clock import Clock
-from tests.simulated.crawl import CALM, SETTINGS, SHORT, Acknowledged, Edit, Ending, Fault, Plan, Session, is_older
+from spiderling.jobdir.takedown import take_down
+from tests.recorded_disk import after_kill, after_power_cut, recorded, write_files
+from tests.simulated.clock import Clock, Killed
+from tests.simulated.crawl import (
+    CALM,
+    SETTINGS,
+    SHORT,
+    SOFTWARE,
+    Acknowledged,
+    Disk,
+    Edit,
+    Ending,
+    Fault,
+    Plan,
+    Session,
+    Taken,
+    is_older,
+)
 from tests.simulated.network import Away, Network
 from tests.simulated.redis import TROUBLES, Redis
 from tests.simulated.web import generated
@@ -75,6 +97,7 @@ class Told:
     wrong: list[str] = field(default_factory=list)  # what must not be, each line with its kind before the colon
     cpu_s: float = 0.0
     documents: int = 0
+    taken_calls: int = 0  # on the disk, of the last take-down
 
     @property
     def kind(self) -> str:
@@ -87,7 +110,12 @@ def planned(seed: int) -> list[Plan]:
     plans = [_faulty(rng) for _ in range(rng.randint(1, 3))]
     if has_shards(seed):
         plans = [_shared(rng, plan) for plan in plans]
-    return [*plans, Plan(rests_s=rng.choice((0.0, 5.0, 5000.0)))]
+    plans.append(Plan(rests_s=rng.choice((0.0, 5.0, 5000.0))))
+    if rng.random() < 0.3 and not has_shards(seed):
+        faults = (Fault(rng.choice((rng.randint(1, 60), rng.randint(1, 250))), rng.choice(CODES), rng.random() < 0.3),)
+        taken = Taken(rng.choice(("h0.test", "w1.test", "h2.test")), faults, rng.random() < 0.5)
+        plans[-1 - (rng.random() < 0.3)].taken = taken
+    return plans
 
 
 def has_shards(seed: int) -> bool:
@@ -172,6 +200,7 @@ def parts(seed: int) -> list[Part]:
     stopped = replace(links, edits=(Edit(4.0, "stop"),))
     (ending, *_) = play(seed, [stopped, links], SMALL).endings
     written = next(call for call, kind in enumerate(ending.kinds, 1) if kind.startswith("sync corpus/"))
+    down = replace(links, taken=Taken("w1.test"))
     killed = replace(links, faults=(Fault(written + 1, 0),))  # it has written text and not committed it
     return [
         Part("creation", (), stopped, "start"),
@@ -180,18 +209,24 @@ def parts(seed: int) -> list[Part]:
         Part("start", (stopped,), links, "start"),
         Part("resume", (killed,), links, "start"),
         Part("migration", (stopped,), replace(links, is_older=True), "start"),
+        Part("take-down", (replace(stopped, options={**links.options, "SPIDERLING_WARC": "on"}),), down, "take-down"),
     ]
 
 
 def every(seed: int, part: Part) -> Iterator[tuple[int, list[Plan], int]]:
     """Histories in which each call of the *part* fails once, by each error."""
     last = Plan({"SPIDERLING_LINKS": "on"})
-    whole = play(seed, [*part.before, part.plan, last], SMALL).endings[len(part.before)]
-    for call, phase in enumerate(whole.phases, 1):
+    told = play(seed, [*part.before, part.plan, last], SMALL)
+    phases = told.endings[len(part.before)].phases
+    if part.plan.taken:
+        phases = [part.phase] * told.taken_calls
+    for call, phase in enumerate(phases, 1):
         if phase != part.phase:
             continue
         for code, is_cut in ((0, False), (0, True), *((code, False) for code in ERRORS)):
             failing = replace(part.plan, faults=(Fault(call, code),), power_cut=is_cut)
+            if part.plan.taken:
+                failing = replace(part.plan, taken=part.plan.taken._replace(faults=failing.faults, power_cut=is_cut))
             yield seed, [*part.before, failing, last], SMALL
 
 
@@ -204,6 +239,7 @@ class _History:
         self._clock = Clock()
         self._network = Network(generated(Random(f"web {told.seed}"), told.pages), self._clock, self._rng)
         self._acknowledged = Acknowledged()
+        self._gone: dict[str, float] = {}  # host that was taken down -> when
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
 
     def play(self) -> None:
@@ -213,6 +249,9 @@ class _History:
             self._clock.now += plan.rests_s
             if directory.is_dir():
                 (directory / "control.yaml").write_bytes(CALM)
+                self._told.wrong += self._take_down(directory, plan.taken, number) if plan.taken else ()
+                if self._told.wrong:
+                    return
             session = Session(directory, plan, self._network, self._clock, self._rng, self._acknowledged, self._redis)
             ending = session.run()
             self._told.endings.append(ending)
@@ -220,7 +259,7 @@ class _History:
             if ending.kind == "hung":
                 return
             if ending.kind == "killed":
-                self._image(session, number, plan.power_cut)
+                self._image(session.disk, str(number), plan.power_cut)
                 if plan.power_cut and plan.options.get("SPIDERLING_DURABILITY") == "normal":
                     self._acknowledged.content.clear()  # it has promised a whole crawl, without its last seconds
             self._told.wrong += [f"{line} (after session {number}, {ending.kind})" for line in self._checked(directory)]
@@ -237,14 +276,75 @@ class _History:
         self._now.unlink(missing_ok=True)
         self._now.symlink_to(self._scratch / name)
 
-    def _image(self, session: Session, number: int, power_cut: bool) -> None:
+    def _image(self, disk: Disk, name: str, power_cut: bool) -> None:
         """Go on with what the killed process, or the power cut, has left; what it has open still is elsewhere."""
-        if power_cut:
-            files = after_power_cut(session.disk, len(session.disk.steps), self._rng)
-        else:
-            files = after_kill(session.disk)
-        self._move_to(str(number))
+        files = after_power_cut(disk, len(disk.steps), self._rng) if power_cut else after_kill(disk)
+        self._move_to(name)
         write_files(files, self._now / "job")
+
+    def _take_down(self, directory: Path, taken: Taken, number: int) -> Iterator[str]:
+        """Give the command, and give it again; what was acknowledged of other hosts stays."""
+        if is_older(directory):
+            return
+        before = [url for path in sorted(directory.glob("corpus/*.zst")) for url in self._acknowledged_in(path)]
+        error: Exception | None = None
+        for attempt, faults in enumerate((taken.faults, ())):
+            disk = Disk(directory, faults)
+            with (
+                self._clock.shown(),
+                recorded(directory, disk),
+                mock.patch.object(card, "software", return_value=SOFTWARE),
+            ):
+                try:
+                    take_down(directory, [taken.host], [], self._clock.wall())
+                except BadInput as no_crawl:
+                    yield from [f"take-down: {no_crawl}"] if attempt or self._acknowledged.content else ()
+                    return
+                except (SpiderlingError, Killed) as failure:
+                    error = None if disk.is_dead else failure  # type: ignore[assignment]
+                else:
+                    error = None
+            self._told.taken_calls = disk.calls if attempt == 0 else self._told.taken_calls
+            if disk.is_dead:
+                self._image(disk, f"{number} taken down", taken.power_cut)
+        if error is not None:
+            yield f"take-down: {error}"
+            return
+        self._gone[taken.host] = self._clock.now
+        with closing(Inspection(self._copied(directory))) as crawl:
+            self._acknowledged.content = {
+                f"{kind}/{segment.path.name}": segment.path.read_bytes()[: segment.length]
+                for kind in KINDS
+                for segment in crawl.segments(kind)
+            }
+            there = {one.attributes["url"] for of in crawl.segments("corpus") for one in read_documents(of.path)}
+        files = {f"{kind}/{path.name}" for kind in KINDS for path in directory.glob(f"{kind}/*-?????.*")}
+        yield from (f"lingers: {name}" for name in sorted(files - self._acknowledged.content.keys()))
+        lost = [url for url in before if urlsplit(url).hostname not in self._gone and url not in there]
+        yield from (f"lost: {url} went with {taken.host}" for url in lost)
+        yield from self._checked(directory)
+
+    def _acknowledged_in(self, path: Path) -> Iterator[str]:
+        """The URLs of the documents in what is acknowledged of a segment."""
+        length = len(self._acknowledged.content.get(f"corpus/{path.name}", b""))
+        return (one.attributes["url"] for one in read_documents(path, 0, length))
+
+    def _lingering(self, crawl: Inspection) -> Iterator[str]:
+        """What a directory still has of hosts that were taken down."""
+        for path, length, _ in crawl.segments("corpus") if self._gone else ():
+            yield from (one.attributes["url"] for one in read_documents(path, 0, length))
+        for path, length, _ in crawl.segments("links") if self._gone else ():
+            yield from (line.url for line in read_links(path, length))
+        for path, length, _ in crawl.segments("warc") if self._gone else ():
+            yield from (record.headers.get("warc-target-uri", "") for record in records(path, length))
+
+    def _copied(self, directory: Path) -> Path:
+        """A copy of a crawl to read, since SQLite leaves a log, if an empty one, beside what it reads."""
+        copy = self._scratch / "checked"
+        shutil.rmtree(copy, ignore_errors=True)
+        if directory.is_dir():
+            shutil.copytree(directory, copy)
+        return copy
 
     def _checked(self, directory: Path) -> Iterator[str]:
         """What is wrong with the directory of a crawl that does not run."""
@@ -252,16 +352,15 @@ class _History:
             path = directory / name
             if not path.is_file() or path.read_bytes()[: len(content)] != content:
                 yield f"lost: {len(content)} acknowledged bytes of {name}"
-        copy = self._scratch / "checked"  # since SQLite leaves a log, if an empty one, beside what it reads
-        shutil.rmtree(copy, ignore_errors=True)
+        copy = self._copied(directory)
         try:
-            if directory.is_dir():
-                shutil.copytree(directory, copy)
             if is_older(copy):
                 return  # a session that was to bring it to this version has failed
             for place in [copy] if self._redis is None else sorted(copy.glob("shard-*")):
                 with closing(Inspection(place)) as crawl:
                     yield from (f"damaged: {line}" for line in problems(crawl))
+                    there = (url for url in self._lingering(crawl) if urlsplit(url).hostname in self._gone)
+                    yield from (f"lingers: {url}" for url in there)
         except BadInput:
             if self._acknowledged.content:
                 yield "lost: the state is gone"
@@ -276,9 +375,9 @@ class _History:
         strange = {"\n".join(one.paragraphs) for one in documents if web.is_of_liar(one.attributes["url"])}
         self._told.documents = len(documents)
         yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and self._redis is None)
-        wanted = web.texts()
+        wanted = web.texts(self._gone.keys())
         yield from (f"lost: {text[:30]} is not in the corpus" for text in sorted(wanted - texts.keys()))
-        yield from (f"foreign: {text[:30]}" for text in texts if text not in wanted | strange)
+        yield from (f"foreign: {text[:30]}" for text in texts if text not in web.texts() | strange)
 
     def _manners(self) -> Iterator[str]:
         """Whether hosts and addresses were left in peace between two requests, and what robots.txt forbids."""
@@ -291,8 +390,14 @@ class _History:
                 if start.time - last.get(name, -1e9) < least_s - SPARE_S:
                     yield f"impolite: {name} again after {start.time - last[name]:.3f} s, at {start.time:.3f}"
                 last[name] = start.time
+        late = [start for start in self._network.starts if start.time > self._gone.get(start.host, math.inf)]
+        yield from (f"impolite: {start.host} was taken down, and asked at {start.time:.3f}" for start in late)
         forbidden = (url for url in self._network.asked if not web.is_of_liar(url) and web.forbids(url))
         yield from (f"impolite: {url} is forbidden" for url in forbidden)
+
+
+_NOTHING = (("away", None), ("taken", None), ("rests_s", 0.0), ("power_cut", False), ("is_older", False))
+"""What a plan without something has in its place."""
 
 
 def shrunk(told: Told) -> Told:
@@ -323,6 +428,12 @@ def _smaller(plans: list[Plan]) -> Iterator[list[Plan]]:
             yield without(edits=plan.edits[:place] + plan.edits[place + 1 :])
         for name in plan.options:
             yield without(options={key: value for key, value in plan.options.items() if key != name})
-        for name, nothing in (("away", None), ("rests_s", 0.0), ("power_cut", False), ("is_older", False)):
+        for name, nothing in (
+            ("away", None),
+            ("taken", None),
+            ("rests_s", 0.0),
+            ("power_cut", False),
+            ("is_older", False),
+        ):
             if getattr(plan, name) != nothing:
                 yield without(**{name: nothing})

@@ -117,6 +117,13 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "pages end while the network is away": (
         Change("engine/offline.py", "    if wire_bytes or isinstance(error, TooSlow):", "    if True:"),
     ),
+    "a take-down leaves the former segments": (
+        Change("jobdir/takedown.py", "if path not in named and path.exists():", "if False:"),
+    ),
+    "what was taken down is asked again": (
+        Change("jobdir/takedown.py", "state=HostState.BLOCKED.value, waiting=0", "waiting=0"),
+        Change("crawl/crawl.py", "self.taken_down = taken_down(state.meta)", "self.taken_down = taken_down({})"),
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 from random import Random
@@ -77,13 +78,17 @@ class Web:
     def is_of_liar(self, url: str) -> bool:
         return urlsplit(url).hostname in self.manners
 
-    def texts(self) -> set[str]:
-        """The texts of all pages that can be reached without liars, and may be asked for."""
+    def texts(self, gone: Collection[str] = ()) -> set[str]:
+        """The texts of all pages that can be reached without liars, and may be asked for.
+
+        Without *gone* hosts: those that must be there when these were taken down at some moment.
+        """
         found, waiting, texts = set(self.seeds), [*self.seeds], set[str]()
+        elsewhere = {answer.text for url, answer in self.answers.items() if urlsplit(url).hostname in gone}
         while waiting:
             url = waiting.pop()
             answer = self.answers.get(url)
-            if answer is None or self.is_of_liar(url) or self.forbids(url):
+            if answer is None or self.is_of_liar(url) or urlsplit(url).hostname in gone or self.forbids(url):
                 continue
             if answer.text:
                 texts.add(answer.text)
@@ -92,7 +97,7 @@ class Web:
                 if absolute not in found:
                     found.add(absolute)
                     waiting.append(absolute)
-        return texts
+        return texts - elsewhere  # a copy may have been left out as one of what went
 
 
 def generated(rng: Random, pages: int = 0) -> Web:

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,10 +75,13 @@ def _p99(values: Sequence[float]) -> float:
     return sorted(values)[int(0.99 * len(values))] if values else 0.0
 
 
-def arguments(description: str | None) -> argparse.Namespace:
+def arguments(description: str | None, parts: Iterable[str] = ()) -> argparse.Namespace:
+    """*parts*: names of what may be measured alone."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
     parser.add_argument("--data", type=Path, help="directory with more data; the bundled data otherwise")
+    if parts:
+        parser.add_argument("--only", choices=[*parts], help="measure this alone")
     return parser.parse_args()
 
 

@@ -532,7 +532,7 @@ def proofs(args: argparse.Namespace) -> dict[str, Any]:
     table(("part", "number", "wrong or not found", ""), rows)
     return dict(
         summary_fields=fields, summary_differences=differences, receipts=receipts, receipts_differences=wrong,
-        tampered=changed, found=found,
+        tampered=changed, tampered_found=found,
     )  # fmt: skip
 
 

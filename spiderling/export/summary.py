@@ -119,37 +119,39 @@ def _filled(field: dict[str, Any], tables: sqlite3.Connection) -> dict[str, Any]
     return field | {"columns": [column[0] for column in cursor.description], "rows": cursor.fetchall()}
 
 
-def _markdown(summary: dict[str, Any]) -> str:
-    lines = [f"# {summary['title']}", "", summary["note"], ""]
+def _parts(summary: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What is written, first to last: the element of HTML that it is, and its text; of a table its rows."""
+    yield from (("h1", summary["title"]), ("p", summary["note"]))
     for section in summary["sections"]:
-        lines += [f"## {section['title']}", ""]
+        yield "h2", section["title"]
         for field in section["fields"]:
-            lines += [f"### {field['name']}", "", *_markdown_of(field), ""]
+            yield "h3", field["name"]
+            if "query" not in field:
+                yield "p", field.get("text", FOR_A_PERSON)
+                continue
+            yield ("table", [field["columns"], *field["rows"]]) if field["rows"] else ("p", NOTHING)
+            yield "code", field["query"]
+
+
+def _markdown(summary: dict[str, Any]) -> str:
+    marks = {"h1": "# {}", "h2": "## {}", "h3": "### {}", "p": "{}", "code": "`{}`"}
+    lines: list[str] = []
+    for name, said in _parts(summary):
+        is_table = name == "table"
+        lines += (
+            markdown_table(said[0], (map(cell, row) for row in said[1:])) if is_table else [marks[name].format(said)]
+        )
+        lines.append("")
     return "\n".join(lines)
 
 
-def _markdown_of(field: dict[str, Any]) -> Iterator[str]:
-    if "query" not in field:
-        yield field.get("text", FOR_A_PERSON)
-        return
-    table = markdown_table(field["columns"], (map(cell, row) for row in field["rows"]))
-    yield from table if field["rows"] else [NOTHING]
-    yield from ("", f"`{field['query']}`")
-
-
 def _html(summary: dict[str, Any]) -> str:
-    title = escape(summary["title"])
-    lines = [f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>']
-    lines.append(f"<p>{escape(summary['note'])}</p>")
-    for section in summary["sections"]:
-        lines.append(f"<h2>{escape(section['title'])}</h2>")
-        for field in section["fields"]:
-            lines.append(f"<h3>{escape(field['name'])}</h3>")
-            if "query" not in field:
-                lines.append(f"<p>{escape(field.get('text', FOR_A_PERSON))}</p>")
-                continue
-            rows = [field["columns"], *field["rows"]]
-            lines.append("<table>" if field["rows"] else f"<p>{NOTHING}</p><table>")
-            lines += ["<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>" for row in rows]
-            lines.append(f"</table><p><code>{escape(field['query'])}</code></p>")
+    lines = [f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(summary["title"])}</title>']
+    for name, said in _parts(summary):
+        if name == "table":
+            rows = ("".join(f"<td>{escape(str(value))}</td>" for value in row) for row in said)
+            text = "".join(f"<tr>{row}</tr>\n" for row in rows)
+        else:
+            text = escape(said)
+        lines.append(f"<{name}>{text}</{name}>")
     return "\n".join(lines) + "\n"

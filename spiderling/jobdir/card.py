@@ -52,14 +52,14 @@ _CREATIVE_COMMONS = re.compile(
     r"(?:licenses/(?P<kind>by(?:-nc)?(?:-sa)?|by-nc-nd)/(?P<version>[34]\.0)|publicdomain/zero/1\.0)(?:/.*)?"
 )
 """Licences that dataset hubs have identifiers of: cc-by-sa-4.0, cc0-1.0 ..."""
-_COUNTED = {
-    "licences": ("Licences that pages link to", "licence"),
-    "sure_licences": ("Licences that hold for the text, by where the page has them", "licence"),
-    "optouts": ("Statements on the use of kept documents", "opt-out"),
-    "encodings": ("Encodings they were decoded from", "encoding"),
-    "file_types": ("Kinds of files", "kind"),
+_KINDS = {
+    "encoding": ("encodings", "Encodings they were decoded from", "encoding"),
+    "file": ("file_types", "Kinds of files", "kind"),
+    "licence": ("licences", "Licences that pages link to", "licence"),
+    "sure": ("sure_licences", "Licences that hold for the text, by where the page has them", "licence"),
+    "optout": ("optouts", "Statements on the use of kept documents", "opt-out"),
 }
-"""Counts of documents in the manifest -> their title and column in the card."""
+"""What a crawl counts documents by -> the name of these counts in the manifest, their title and column in the card."""
 
 
 def readme_of(manifest: Manifest, manifest_name: str) -> str:
@@ -93,7 +93,7 @@ def readme_of(manifest: Manifest, manifest_name: str) -> str:
         "crawls": [line for crawl in crawls for line in _crawl_lines(crawl, manifest_name)],
         **{
             name: _markdown(title, (column, "documents"), contents[name].items()) if contents[name] else []
-            for name, (title, column) in _COUNTED.items()
+            for name, title, column in _KINDS.values()
         },
         "personal": _personal(manifest.get("personal_data", {})),
         "files": _markdown("Files", ("file", "documents", "bytes", "SHA-256"), written) + _receipts(manifest),
@@ -232,14 +232,6 @@ _OF_THE_MACHINE = ("hosts", "allow_networks", "nameservers", "contact", "cluster
 """Options that hold addresses of somebody's network, where a key is or snapshots are, and the contact: no settings
 to repeat."""
 _MAX_NAMED = 500  # different values of an attribute that are counted; others count as "other"; chosen
-_KINDS = {
-    "encoding": "encodings",
-    "file": "file_types",
-    "licence": "licences",
-    "sure": "sure_licences",
-    "optout": "optouts",
-}
-"""What a crawl counts documents by -> what the card calls their counts."""
 _ATTRIBUTES = {
     "encoding": ("enc_detected", "None"),
     "declared": ("enc_declared", "nothing"),
@@ -265,7 +257,9 @@ class Tally:
         self._bytes = 0
         self._hosts: set[str] = set()
         self._dates: list[str] = []
-        self._counts = {name: Counter[str]() for name in ("documents", "words", *_KINDS.values())}
+        self._counts = {
+            name: Counter[str]() for name in ("documents", "words", *(name for name, *_ in _KINDS.values()))
+        }
 
     def count_document(self, attributes: Mapping[str, str]) -> None:
         """Count a document by the attributes of its ``<doc>``."""
@@ -279,7 +273,7 @@ class Tally:
             self._dates = [min([date, *self._dates[:1]]), max([date, *self._dates[1:]])]
         for kind, _, value in (fact.partition("/") for fact in facts_of(attributes)):
             if kind in _KINDS:
-                counts = self._counts[_KINDS[kind]]
+                counts = self._counts[_KINDS[kind][0]]
                 counts[value if value in counts or len(counts) < _MAX_NAMED else "other"] += 1
 
     @property
@@ -347,7 +341,7 @@ def _contents_of(status: Status) -> Manifest:
     counts = {
         "documents": Counter({language.code: language.documents for language in status.languages}),
         "words": Counter({language.code: language.words for language in status.languages}),
-        **{name: Counter(facts.get(kind, {})) for kind, name in _KINDS.items()},
+        **{name: Counter(facts.get(kind, {})) for kind, (name, *_) in _KINDS.items()},
     }
     hosts = status.by_distance[0].giving if status.by_distance else 0
     dates = [_utc(status.created), _utc(last[0] if last else 0.0)]

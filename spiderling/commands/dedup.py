@@ -73,11 +73,12 @@ class Command(SpiderlingCommand):
         from spiderling.export.export import ExportPlan
         from spiderling.export.formats import format_of
         from spiderling.export.sources import corpus_of
+        from spiderling.jobdir.card import MANIFEST
 
         share = Share.of(opts.part or opts.range)
         out = Path(opts.out or "")
         plan = ExportPlan(out, format_of(out.name))
-        if opts.out and out.exists() and plan.card[1].exists():
+        if opts.out and out.exists() and plan.named(MANIFEST).exists():
             yield f"{out} is there."
             return
         run = Deduplication(

@@ -109,11 +109,6 @@ class ExportPlan:
         """The directory that the names in the manifest are relative to."""
         return self.out if self.is_dataset else self.out.parent
 
-    @property
-    def card(self) -> tuple[Path, Path]:
-        """Its page and its manifest."""
-        return self.named(README), self.named(MANIFEST)
-
     def named(self, name: str) -> Path:
         """The file *name* of a card, in the directory of a dataset; else beside `out`."""
         return self.out / name if self.is_dataset else beside(self.out, name)
@@ -292,8 +287,8 @@ def export(
                 manifest |= {"receipts": {"root": parts.root}, **notes}
                 if dropped:
                     part_of(plan.dropped).replace(plan.dropped)
-                write_pair(manifest, *plan.card)
-                others = [*map(plan.named, (RECEIPTS, CONSENT)), *plan.card]
+                write_pair(manifest, plan.named(README), plan.named(MANIFEST))
+                others = [*map(plan.named, (RECEIPTS, CONSENT, README, MANIFEST))]
                 if plan.is_dataset:
                     others.append(plan.named(CROISSANT))
                     write_whole(others[-1], json.dumps(croissant_of(manifest), indent=1, ensure_ascii=False) + "\n")

@@ -34,7 +34,7 @@ from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
 from spiderling.base.terminal import markdown_table, printable
 from spiderling.corpus.receipts import CONSENT, RECEIPTS, SUMS
-from spiderling.jobdir.consent import NONE, ConsentLedger, Receipted, Taken, write_receipts
+from spiderling.jobdir.consent import NONE, ConsentLedger, Taken, write_receipts
 from spiderling.jobdir.coverage import COVERAGES, in_words
 from spiderling.jobdir.inspection import AnyCrawl, reading
 from spiderling.jobdir.state_reader import read_note
@@ -304,11 +304,11 @@ def _contents(counts: Mapping[str, Counter[str]], length: int, hosts: int, dates
 # -- a crawl
 
 
-def card_of(crawl: AnyCrawl, former: Manifest, receipts: Receipted) -> Manifest:
+def card_of(crawl: AnyCrawl, former: Manifest, root: str, taken_down: Mapping[str, int]) -> Manifest:
     """The manifest of a crawl's corpus, as its state has it; raises StorageError if a segment cannot be read.
 
-    A segment that has not grown keeps its checksum of the *former* one: were it damaged since, a new one would hide
-    that.
+    *root*: of its receipts; *taken_down*: documents that each segment has lost.  A segment that has not grown keeps its
+    checksum of the *former* card: were it damaged since, a new one would hide that.
     """
     from spiderling.jobdir.status import status_of  # which a crawl needs at its end alone
 
@@ -321,14 +321,14 @@ def card_of(crawl: AnyCrawl, former: Manifest, receipts: Receipted) -> Manifest:
         "format": "prevertical",
         "contents": _contents_of(status_of(crawl)),
         "crawls": [provenance(crawl)],
-        "receipts": {"root": receipts.root},
+        "receipts": {"root": root},
         "files": [
             {
                 "name": segment.path.name,
                 "documents": segment.entries,
                 "bytes": segment.length,
                 "sha256": checksums.get((segment.path.name, segment.length)) or checksum(segment.path, segment.length),
-                **receipts.taken_down(segment.path.name),
+                "taken_down": taken_down[segment.path.name],
             }
             for segment in crawl.segments("corpus")
         ],
@@ -401,8 +401,7 @@ def write_card(directory: Path, taken: Taken = NONE) -> None:
     corpus = directory / "corpus"
     with reading(directory) as crawl, closing(ConsentLedger(crawl.databases)) as ledger:
         former = read_manifest(corpus / MANIFEST)
-        receipts = write_receipts(corpus, former, crawl.segments("corpus"), ledger, taken)
-        manifest = card_of(crawl, former, receipts)
+        manifest = card_of(crawl, former, *write_receipts(corpus, former, crawl.segments("corpus"), ledger, taken))
     write_pair(manifest, corpus / README, corpus / MANIFEST)
     write_sums(corpus / SUMS, manifest, [corpus / name for name in (RECEIPTS, CONSENT, README, MANIFEST)])
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from spiderling.base.errors import DamageError
 from spiderling.base.files import checksum, replacing, saving
@@ -44,17 +44,6 @@ _VALUES = [re.compile(rb' %s="([^"]*)"' % name) for name in (b"url", b"crawl_dat
 _ROWS = f"SELECT {', '.join(ConsentRow._fields)} FROM consent WHERE origin = ?"  # noqa: S608 - names of columns
 _LICENCE = "license:"  # what the ledger writes before the address of a licence that a robots.txt names
 _AT_END = "\uffff"  # later than each time
-
-
-class Receipted(NamedTuple):
-    """What a card says of the receipts that were written."""
-
-    root: str
-    numbers: dict[str, int]  # file -> documents that were taken down from it
-
-    def taken_down(self, name: str) -> dict[str, int]:
-        """What the manifest says of the file *name*, if anything was taken down from it."""
-        return {"taken_down": self.numbers[name]} if self.numbers[name] else {}
 
 
 class ConsentLedger:
@@ -186,9 +175,10 @@ NONE: Taken = MappingProxyType({})
 
 def write_receipts(
     corpus: Path, manifest: Mapping[str, Any], segments: Sequence[Segment], ledger: ConsentLedger, taken: Taken = NONE
-) -> Receipted:
+) -> tuple[str, dict[str, int]]:
     """Write the receipts and the consent file of the *segments* in the directory *corpus*; raises StorageError.
 
+    Returns the root, and by file the number of documents that were taken down.
     *manifest*: that of the last card.  What it has of a segment is not made again.  If a segment was written anew, or
     is gone, the receipts of documents that are nowhere now go behind the last one.  What was *taken* need not be found.
     """
@@ -224,7 +214,7 @@ def write_receipts(
             numbers[path.name] = len(data) // RECEIPT_BYTES - entries
             file.write(data)
         maker.consent.flush()
-    return Receipted(tree.root(), numbers)
+    return tree.root(), numbers
 
 
 def _taken_down(former: Iterable[Receipt], made: Counter[bytes]) -> Iterator[Receipt]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
@@ -33,6 +34,7 @@ CHECKPOINT_S = 1.0
 """Longest time between two checkpoints, in seconds; chosen: what a kill may cost, and at most an fsync a second."""
 SNAPSHOT_S = 600.0
 """Seconds between two snapshots of the near-duplicate filter; chosen: after a kill, later documents are read again."""
+_POLL_S = 0.01  # seconds between two looks whether the spider is closed; chosen
 _COLLECTED_OBJECTS = 3000
 """New objects after which Python collects garbage.  Chosen: a collection then takes 6 ms, every tenth some 30 ms."""
 
@@ -80,8 +82,14 @@ class Lifecycle(Extension):
             logger.error("No seed may be crawled: %s", Reason.ADDRESS_FORBIDDEN.help)
             self._crawler.stats.set_value(FAILED_STAT, "bad-input")
 
-    def _ended(self) -> None:
-        """Close ``crawl.log``, which has the summary by now."""
+    async def _ended(self) -> None:
+        """Close ``crawl.log``, which has the summary when the spider is closed.
+
+        A signal that comes while the spider is being closed stops Scrapy's engine before that is done, and the process
+        would end amid the last checkpoint.
+        """
+        while self._crawler.engine.spider is not None:
+            await asyncio.sleep(_POLL_S)
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
             self._log.close()

@@ -382,11 +382,13 @@ async def test_commits_and_names_are_synced_as_the_option_says(tmp_path, monkeyp
     monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd))[1])
     crawl = OpenCrawl(Options(lang="cs", allow_networks=NETWORK, durability=durability), tmp_path / "job", pytest.fail)
     writer, _ = connections[-2:]  # the other one reads
-    assert writer.execute("PRAGMA synchronous").fetchone() == (level,)
+    assert writer.execute("PRAGMA synchronous").fetchone() == (2,), "the first commit tells which option holds"
     assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     names = {tmp_path.parent, tmp_path, *(tmp_path / "job" / name for name in ("", "state"))}
     assert {*synced} == {*map(str, names), str(tmp_path / "job/state/frontier.sqlite.new")}
     crawl.checkpoint.add_outcome(Outcome(None, "http://a.test/", Reason.KEPT, document=b"<doc>\n</doc>\n"))
+    await crawl.checkpoint.flush()
+    assert writer.execute("PRAGMA synchronous").fetchone() == (level,)
     await crawl.close()
     assert str(tmp_path / "job/corpus") in synced, "the new segment's name"
     assert str(tmp_path / "job/corpus/cs-00001.prevert.zst") in synced, "its bytes, whatever the option"

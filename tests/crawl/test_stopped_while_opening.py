@@ -126,7 +126,7 @@ CASES = {
         Case("END", (signal.SIGINT,), "LOGSTATS_INTERVAL", 1, settings=(("LOGSTATS_INTERVAL", 0),))
     ),
     "while workers stop": Case("spiderling.workers.pool:WorkerPool.stop", (signal.SIGINT,), "", is_second=True),
-    "amid the end of a finished crawl": Case("spiderling.workers.pool:WorkerPool.stop", (signal.SIGINT,), "is finished"),
+    "amid the end of a crawl": Case("spiderling.workers.pool:WorkerPool.stop", (signal.SIGINT,), "is finished"),
     "amid the summary": Case("spiderling.extensions.progress:summary", (signal.SIGINT,), "", is_second=True),
     "a shell that tells again that the terminal is closed": Case(STARTED, (signal.SIGHUP,) * 3, PAUSED),
     "nohup": Case(STARTED, (signal.SIGHUP,), "is finished", ignored=(signal.SIGHUP,)),

@@ -70,6 +70,7 @@ SETTINGS: dict[str, Any] = {
     "SPIDERLING_YIELD_PROFILE": "off",
     "SPIDERLING_HOST_INTERVAL_S": 1.0,
     "SPIDERLING_IP_INTERVAL_S": 0.2,
+    "SPIDERLING_RECRAWL_REQUESTS": 20_000,  # a day: one in four seconds
     "SPIDERLING_RETRIES": 3,
     "SPIDERLING_SITEMAPS": "on",
     "SPIDERLING_TIMEOUT_S": 6.0,
@@ -199,6 +200,7 @@ class Plan:
     away: Away | None = None
     rests_s: float = 0.0  # how long nothing runs before it
     taken: Taken | None = None  # what is taken down before it
+    recrawl: str = ""  # whether it is recrawled: on, or ""
 
 
 @dataclass(slots=True)
@@ -402,7 +404,7 @@ class Session:
         crawler = Crawler(SpiderlingSpider, settings)
         self._crawlers.append(crawler)
         crawler.signals.connect(self._opened, signals.spider_opened)
-        await crawler.crawl_async(lang="cs", seeds=" ".join(self._network.web.seeds))
+        await crawler.crawl_async(lang="cs", seeds=" ".join(self._network.web.seeds), recrawl=self._plan.recrawl)
         if crawler.stats.get_value("finish_reason") != "finished":  # else the other shard would wait for it
             self._stop()
 

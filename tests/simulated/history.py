@@ -74,6 +74,7 @@ CONTROLS = (
 FIRST_OF_SHARDS = 1_000_000  # seeds from this one on are of crawls with shards
 SPARE_S = 1e-3  # seconds by which an interval may be short: what a float leaves out
 YEARS_20_S = 6.3e8
+DAY_S = 86400.0
 CHANGES = (
     {"SPIDERLING_HOST_INTERVAL_S": 2.0},
     {"SPIDERLING_LINKS": "on"},
@@ -115,6 +116,11 @@ def planned(seed: int) -> list[Plan]:
         faults = (Fault(rng.choice((rng.randint(1, 60), rng.randint(1, 250))), rng.choice(CODES), rng.random() < 0.3),)
         taken = Taken(rng.choice(("h0.test", "w1.test", "h2.test")), faults, rng.random() < 0.5)
         plans[-1 - (rng.random() < 0.3)].taken = taken
+    if rng.random() < 0.1 and not has_shards(seed):
+        revisits = _faulty(rng)
+        stop = Edit(rng.uniform(100, 3000), "stop")  # revisits begin after 20 minutes
+        rests_s = rng.choice((DAY_S, 20 * DAY_S))
+        plans.insert(-1, replace(revisits, edits=(*revisits.edits, stop), recrawl="on", rests_s=rests_s))
     return plans
 
 
@@ -203,11 +209,11 @@ def parts(seed: int) -> list[Part]:
     down = replace(links, taken=Taken("w1.test"))
     killed = replace(links, faults=(Fault(written + 1, 0),))  # it has written text and not committed it
     return [
+        Part("resume", (killed,), links, "start"),
         Part("creation", (), stopped, "start"),
         Part("checkpoints", (), stopped, "run"),
         Part("close", (), stopped, "close"),
         Part("start", (stopped,), links, "start"),
-        Part("resume", (killed,), links, "start"),
         Part("migration", (stopped,), replace(links, is_older=True), "start"),
         Part("take-down", (replace(stopped, options={**links.options, "SPIDERLING_WARC": "on"}),), down, "take-down"),
     ]
@@ -396,7 +402,14 @@ class _History:
         yield from (f"impolite: {url} is forbidden" for url in forbidden)
 
 
-_NOTHING = (("away", None), ("taken", None), ("rests_s", 0.0), ("power_cut", False), ("is_older", False))
+_NOTHING = (
+    ("away", None),
+    ("taken", None),
+    ("recrawl", ""),
+    ("rests_s", 0.0),
+    ("power_cut", False),
+    ("is_older", False),
+)
 """What a plan without something has in its place."""
 
 

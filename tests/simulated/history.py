@@ -292,6 +292,8 @@ class _History:
         """Give the command, and give it again; what was acknowledged of other hosts stays."""
         if is_older(directory):
             return
+        (directory / "state").mkdir(parents=True, exist_ok=True)
+        (directory / "state/lock").touch()  # which is not recorded, and there before all else
         before = [url for path in sorted(directory.glob("corpus/*.zst")) for url in self._acknowledged_in(path)]
         error: Exception | None = None
         for attempt, faults in enumerate((taken.faults, ())):

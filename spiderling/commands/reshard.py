@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from scrapy.exceptions import UsageError
+
 from spiderling.cli.command import SpiderlingCommand, option
 
 
@@ -23,9 +25,11 @@ class Command(SpiderlingCommand):
 
     if_interrupted = "interrupted; give the same command again before the crawl goes on."
 
-    options = (option("--shards", type=int, required=True, metavar="N", help="number of shards it is to have"),)
+    options = (option("--shards", type=int, metavar="N", help="number of shards that the crawl is to have"),)
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        if opts.shards is None:
+            raise UsageError("say scrapy reshard JOBDIR --shards N", print_help=False)
         from spiderling.cluster.resharding import reshard
 
         return reshard(Path(args[0]), opts.shards, time.time())

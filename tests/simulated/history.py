@@ -326,7 +326,8 @@ class _History:
                 for segment in crawl.segments(kind)
             }
             there = {one.attributes["url"] for of in crawl.segments("corpus") for one in read_documents(of.path)}
-        files = {f"{kind}/{path.name}" for kind in KINDS for path in directory.glob(f"{kind}/*-?????.*")}
+        found = (path for kind in KINDS for path in directory.glob(f"{kind}/*-?????.*") if path.stat().st_size)
+        files = {f"{path.parent.name}/{path.name}" for path in found}
         yield from (f"lingers: {name}" for name in sorted(files - self._acknowledged.content.keys()))
         lost = [url for url in before if urlsplit(url).hostname not in self._gone and url not in there]
         yield from (f"lost: {url} went with {taken.host}" for url in lost)

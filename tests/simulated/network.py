@@ -164,7 +164,8 @@ class Network:
 
     def _split(self, data: bytes) -> list[bytes]:
         cuts = sorted(self.rng.randrange(len(data) + 1) for _ in range(self.rng.choice((0, 0, 1, 3))))
-        return [data[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True)]
+        pieces = (data[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True))
+        return [piece for piece in pieces if piece]
 
     def forget_open(self) -> None:
         """The process is gone, and with it its connections, and what it was told after its last checkpoint."""

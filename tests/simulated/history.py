@@ -24,6 +24,7 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 from spiderling.base.errors import BadInput, SpiderlingError
+from spiderling.base.urls import owner_of
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import read_documents
 from spiderling.corpus.warc import records
@@ -37,6 +38,7 @@ from tests.simulated.clock import Clock, Killed
 from tests.simulated.crawl import (
     CALM,
     SETTINGS,
+    SHARDS,
     SHORT,
     SOFTWARE,
     Acknowledged,
@@ -51,7 +53,7 @@ from tests.simulated.crawl import (
 )
 from tests.simulated.network import Away, Network
 from tests.simulated.redis import TROUBLES, Redis
-from tests.simulated.web import generated
+from tests.simulated.web import Web, generated
 
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # where histories are played, in memory
 CODES = (0, 0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE, SHORT)
@@ -243,10 +245,19 @@ class _History:
         self._now = scratch / "now"  # where the crawl is, under one name whatever kills and power cuts have left
         self._rng = Random(f"run {told.seed}")
         self._clock = Clock()
-        self._network = Network(generated(Random(f"web {told.seed}"), told.pages), self._clock, self._rng)
+        self._network = Network(self._web(), self._clock, self._rng)
         self._acknowledged = Acknowledged()
         self._gone: dict[str, float] = {}  # host that was taken down -> when
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
+
+    def _web(self) -> Web:
+        """A web in which each shard has a host that answers: where none ever does, the network counts as away."""
+        rng = Random(f"web {self._told.seed}")
+        shards = SHARDS if has_shards(self._told.seed) else 1
+        while True:
+            web = generated(rng, self._told.pages)
+            if len({owner_of(host, shards) for host in web.addresses if host not in web.manners}) == shards:
+                return web
 
     def play(self) -> None:
         self._move_to("0")

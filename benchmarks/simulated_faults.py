@@ -1,10 +1,10 @@
 """Whole crawls in virtual time with faults by a seed: kills, power cuts, bad disks, clocks, people, networks, liars.
 
-    python -m benchmarks.simulated_faults [--seeds N] [--from SEED] [--jobs N] [--planted] [--every]
+    python -m benchmarks.simulated_faults [--seeds N] [--from SEED] [--only SEED ...] [--jobs N] [--planted] [--every]
 
 Scrapy's engine and all of the product run in this process, against a generated web and on a recorded disk
 (tests/simulated/); with seeds from 1,000,000 on, two shards over a Redis in memory.  A seed that fails is told, made
-small and told again; ``--seeds 1 --from SEED`` repeats it alone.
+small and told again; ``--only SEED`` repeats it alone.
 ``--every`` fails each call on the disk of a small crawl, one after the other, with each error.  ``--planted`` brings
 mended faults back, one by one, and asks whether the seeds find them.
 """
@@ -43,7 +43,7 @@ def main() -> None:
     if options.planted:
         _look_for_planted(options.jobs)
         return
-    seeds = range(options.first, options.first + options.seeds)
+    seeds = options.only or range(options.first, options.first + options.seeds)
     if options.every:
         histories, rows = _every(options.first)
         table(("part", "calls", "histories"), rows)
@@ -89,6 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="end within 60 seconds")
     parser.add_argument("--seeds", type=int, default=100, metavar="N", help="histories (default 100)")
     parser.add_argument("--from", type=int, default=0, dest="first", metavar="SEED", help="the first seed (default 0)")
+    parser.add_argument("--only", type=int, nargs="+", metavar="SEED", help="these seeds alone")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument("--planted", action="store_true", help="whether mended faults would be found")
     parser.add_argument("--every", action="store_true", help="fail every call of a small crawl")

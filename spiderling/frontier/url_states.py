@@ -377,7 +377,8 @@ OUT_OF_REACH = frozenset({
     Reason.DNS, Reason.ADDRESS_FORBIDDEN, Reason.CONNECTION, Reason.TIMEOUT, Reason.TOO_SLOW, Reason.TLS,
     Reason.ROBOTS_UNREACHABLE,
 })  # fmt: skip
-_FAILED_SEEDS = "failed_seeds"
+FAILED_SEEDS = "failed_seeds"
+"""Key, in the table ``meta``, of `FailedSeeds`: URL key -> the Reason with which it ended last; '': it waits again."""
 _MAX_FAILED = 10_000
 """Seeds that are remembered, 200 kB of the state; of more, those that failed first are refused as seen.  Chosen."""
 
@@ -426,7 +427,7 @@ class FailedSeeds:
         is_changed = self._is_changed
         self._is_changed = False
         ends = {str(key): reason for key, reason in self._ends.items()}
-        return {_FAILED_SEEDS: json.dumps(ends)} if is_changed else {}
+        return {FAILED_SEEDS: json.dumps(ends)} if is_changed else {}
 
     def restore(self, meta: Mapping[str, str]) -> None:
-        self._ends = {int(key): reason for key, reason in json.loads(meta.get(_FAILED_SEEDS, "{}")).items()}
+        self._ends = {int(key): reason for key, reason in json.loads(meta.get(FAILED_SEEDS, "{}")).items()}

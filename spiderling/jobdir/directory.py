@@ -73,11 +73,11 @@ class Surplus(NamedTuple):
         return self.documents > 0 if self.path.parent.name == "corpus" else self.whole > self.start
 
 
-def judge_surplus(directory: Path, database: Path, prefix: str, moves: bool) -> Callable[[], list[str]]:
+def judge_surplus(directory: Path, database: Path, prefix: str | None, moves: bool) -> Callable[[], list[str]]:
     """Judge the surplus; returns a function that removes it and returns what was set aside, in words.
 
-    *prefix*: what the names of segments begin with where the state names none; *moves*: surplus may be set aside, as it
-    may after a run whose last commits a power cut can undo (SPIDERLING_DURABILITY=normal).
+    *prefix*: what the names of segments begin with where the state names none; None: any.  *moves*: surplus may be set
+    aside, as it may after a run whose last commits a power cut can undo (SPIDERLING_DURABILITY=normal).
     Raises JobdirError for a state that is gone, and for surplus that may have been acknowledged and is not to be
     moved; StorageError for a segment that lost text.  The function raises JobdirError.
     """

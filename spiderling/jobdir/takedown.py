@@ -47,6 +47,7 @@ from spiderling.frontier.storage.protocol import BAND_BITS, Changes, SegmentRow,
 from spiderling.frontier.storage.queues import stored_url
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, UrlLogBatch, pack_ends, unpack_ends
+from spiderling.frontier.url_states import FAILED_SEEDS
 from spiderling.jobdir.card import TAKEDOWNS, facts_of, write_card
 from spiderling.jobdir.damage import MADE_ANEW
 from spiderling.jobdir.directory import KINDS, LOCK, TAKEDOWN, Jobdir, judge_surplus
@@ -239,6 +240,7 @@ class Findings:
         """
         cuts = {(name, cut.offset): cut.gone for name, found in self.cuts.items() for cut in found}
         asked_again: dict[str, int] = read_note(self.crawl.meta, ASKED_AGAIN, {})
+        seeds: dict[str, str] = read_note(self.crawl.meta, FAILED_SEEDS, {})
         query = "SELECT batch, time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch"
         for batch, time, segment, offset, keys, packed in self.crawl.connection.execute(query):
             gone = cuts.get((segment, offset), [])
@@ -248,6 +250,7 @@ class Findings:
                 if number is not None:
                     ends[at] = end._replace(document=None if number in gone else number - bisect_left(gone, number))
                 is_last = self._last_ends.get(end.key) == batch > asked_again.get(end.reason, 0)
+                is_last = is_last and seeds.get(str(end.key), end.reason) == end.reason
                 if is_last and end.reason != _TAKEN_DOWN and self._goes(end.url):
                     tell(end)
                     ends[at] = UrlEnd(end.key, end.url, _TAKEN_DOWN, end.rank, end.distance, end.tries)
@@ -302,7 +305,7 @@ class _PausedCrawl:
         with ExitStack() as stack:
             self._jobdir = stack.enter_context(closing(Jobdir(directory)))
             self._delete_unnamed()
-            make_agree = judge_surplus(directory, self._jobdir.database, "", moves=False)
+            make_agree = judge_surplus(directory, self._jobdir.database, None, moves=False)
             self._store = stack.enter_context(closing(SqliteStore(self._jobdir.database, synced=True, writes=False)))
             self._state = self._store.load()
             make_agree()

@@ -32,10 +32,19 @@ def simulated(directory: Path, *options: str) -> tuple[str, dict[str, float]]:
     return ended.stdout, json.loads(lines[0].removeprefix("RESULT "))
 
 
+REMEMBERED = {
+    200021: "a seed that was asked again by control.yaml was asked again when it was named once more",
+    200112: "after a power cut amid a run with SPIDERLING_DURABILITY=normal a start with full was refused",
+    540: "a second take-down counted a URL that the first had taken from the queue",
+    525: "a take-down passed over text that was written before the first commit",
+}
+"""Seeds that have found a fault of the product, and what that was."""
+
+
 @needs("SQLite's VFS")
 def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
-    said, found = simulated(ROOT, "--seeds", "12")
-    assert (found["seeds"], said.count("seed ")) == (12, 0), said
+    said, found = simulated(ROOT, "--only", *map(str, [*range(8), *REMEMBERED]))
+    assert (found["seeds"], said.count("seed ")) == (8 + len(REMEMBERED), 0), said
     assert found["documents"] > 200 and "killed" in said and "failed" in said
 
 

@@ -104,7 +104,7 @@ class ConsentFile:
     def add(self, said: dict[str, Any], texts: Iterable[bytes] = ()) -> int:
         """The number of the line for what a site *said*, before which the *texts* that it names stand."""
         for text in texts:
-            self._write(_line(_statement(text)))
+            self._write(statement_line(text))
         return self._write(_line(said))
 
     def _write(self, line: bytes) -> int:
@@ -127,13 +127,13 @@ def _line(value: dict[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
-def _statement(text: bytes) -> dict[str, str]:
-    """A text under its hash; in base 64 if it is no UTF-8."""
+def statement_line(text: bytes) -> bytes:
+    """The line of the consent file that has a text under its hash; in base 64 if it is no UTF-8."""
     digest = {"sha256": hashlib.sha256(text).hexdigest()}
     try:
-        return digest | {"text": text.decode()}
+        return _line(digest | {"text": text.decode()})
     except UnicodeDecodeError:
-        return digest | {"base64": base64.b64encode(text).decode()}
+        return _line(digest | {"base64": base64.b64encode(text).decode()})
 
 
 def text_of(statement: dict[str, Any]) -> bytes:

@@ -24,6 +24,7 @@ from spiderling.corpus.receipts import (
     consent_lines,
     leaf_of,
     receipts_in,
+    statement_line,
     text_of,
 )
 from spiderling.corpus.segments import unpacked
@@ -152,7 +153,7 @@ class Verification:
             value = json.loads(line)
             if "sha256" in value:
                 texts.add(value["sha256"])
-                if sha256(text_of(value)).hexdigest() != value["sha256"]:
+                if statement_line(text_of(value)) != line:
                     self.findings.append(f"statement {value['sha256']} has been changed.")
             for said in value.get("said", ()):
                 if said.get("sha256", "") not in texts and "text" not in said:

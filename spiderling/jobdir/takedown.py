@@ -391,10 +391,9 @@ class _PausedCrawl:
     def finish(self) -> None:
         """Delete what is not needed any more; then a crawl may begin."""
         directory = self._jobdir.path
-        with saving(directory):
-            self._delete_unnamed()
-            shutil.rmtree(directory / "state/shingles", ignore_errors=True)  # a start makes it anew of the corpus
-            (directory / "report.html").unlink(missing_ok=True)  # it shows texts
+        self._delete_unnamed()
+        shutil.rmtree(directory / "state/shingles", ignore_errors=True)  # a start makes it anew of the corpus
+        (directory / "report.html").unlink(missing_ok=True)  # it shows texts
         if any((directory / "corpus").glob("*")):
             taken = {new.name: (name, self.findings.taken[name]) for name, new in self._targets.items()}
             write_card(directory, taken)
@@ -496,7 +495,7 @@ def take_down(directory: Path, hosts: Sequence[str], urls: Sequence[str], now: f
     """
     with closing(opened(directory)):  # raises BadInput
         places = parts_in(directory)
-    with ExitStack() as stack:
+    with saving(directory), ExitStack() as stack:
         parts = [stack.enter_context(closing(_PausedCrawl(place))) for place in places]
         record = next((part.begun["record"] for part in parts if part.begun), None)
         if record is None:

@@ -123,6 +123,9 @@ def forged(corpus: Path) -> Iterator[str]:
     lines = [*consent_lines(consent)]
     consent.write_bytes(gzip.compress(b"".join(line.replace(b"/private", b"/nothing") for line in lines)))
     yield "has been changed"
+    spaced = (line.replace(b', "text": ', b',\t"text": ') for line in lines)  # the same to who reads JSON
+    consent.write_bytes(gzip.compress(b"".join(spaced)))
+    yield "has been changed"
     consent.write_bytes(gzip.compress(b"".join(line.replace(b"404", b"200") for line in lines)))
     yield "is not what its receipt says"
     consent.write_bytes(gzip.compress(b"".join(lines[1:])))

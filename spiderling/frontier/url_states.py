@@ -398,7 +398,7 @@ class FailedSeeds:
         return bool(self._ends)
 
     def failed_as(self, key: int) -> Reason | None:
-        """As what the seed of this key ended last; None if it is none whose host was out of reach."""
+        """The Reason with which the seed of this key ended last, if its host was out of reach; else None."""
         last = self._ends.get(key)
         reason = Reason.of(last) if last else None
         return reason if reason in OUT_OF_REACH else None

@@ -292,7 +292,11 @@ class UrlStates:
         payload = b64decode(end.payload) if end.payload else None
         line = line_of(QueuedUrl(end.key, end.url, host, end.rank, target, payload=payload))
         self.ledger.reopen_ended(Reason.of(end.reason), 1)
-        return host.id if self.wait(host.id, end.rank, line, payload is not None) is None else 0
+        ended = self.wait(host.id, end.rank, line, payload is not None)
+        if ended is None:
+            return host.id
+        self.failed_seeds.end_again(end.key, ended)
+        return 0
 
     def wait_all(self, host_id: int, entries: Sequence[tuple[int, bytes, object]]) -> bool:
         """``wait`` for links of one page to one host: (rank, line, anything); returns whether any of them waits."""
@@ -421,6 +425,11 @@ class FailedSeeds:
         self._ends[key] = ""
         self._is_changed = True
         return True
+
+    def end_again(self, key: int, reason: Reason) -> None:
+        """The URL of this key was to wait again, and has ended at once with *reason*."""
+        if key in self._ends:
+            self._ends[key] = reason.value
 
     def state(self) -> dict[str, str]:
         """What survives the process, if it has changed since the last call."""

@@ -133,6 +133,17 @@ def test_a_seed_is_asked_again_once_whether_it_is_named_again_or_its_end_is(is_n
     assert crawl.fetched() == [seed] * 3
 
 
+def test_a_seed_that_ended_at_once_since_the_queue_was_full_can_be_asked_again() -> None:
+    seed, other = "http://a.cz/", "http://a.cz/other"
+    crawl = VirtualCrawl({seed: [BROKEN, page()], other: page()}, retries=0, max_host_queue=1).run(seed)
+    failed = UrlEnd(url_key(crawl.host("a.cz").id, seed), seed, Reason.CONNECTION.value, SEED_RANK, 0)
+    crawl.frontier.put_seed(other, crawl.now)
+    assert crawl.frontier.ask_again([failed], crawl.now) == (1, 0)
+    assert crawl.run().ends == {Reason.HOST_FULL: 1, Reason.KEPT: 1}
+    assert crawl.frontier.ask_again([failed._replace(reason=Reason.HOST_FULL.value)], crawl.now) == (1, 1)
+    assert crawl.run().ends == {Reason.KEPT: 2}
+
+
 def test_a_seed_at_a_forbidden_address_is_tried_again_when_an_option_allows_it() -> None:
     allowed: set[str] = set()
     crawl = VirtualCrawl({"http://192.168.0.9/": page()}, allows=allowed.__contains__).run("http://192.168.0.9/")

@@ -99,11 +99,18 @@ class Dispatcher:
         self.changed.set()
 
     def due_in(self) -> float | None:
-        """Seconds until the next host is due; None if none is, or nothing may be asked for."""
+        """Seconds until the next host is due and a request may start; None if only a change of something allows one."""
         due = None
+        if not self.may_ask() or not self.crawl.has_room(len(self._pages)) or self._crawler.engine.needs_backout():
+            return None
         with self.crawl.errors.changing():
-            due = self.crawl.frontier.next_due() if self.may_ask() else None
-        return None if due is None else due - self._now()
+            due = self.crawl.frontier.next_due()
+        return None if due is None else max(due, self._has_room_at()) - self._now()
+
+    def _has_room_at(self) -> float:
+        """When the ramp-up lets one more request be in transit."""
+        per_s = RAMP_UP_PER_S / self.crawl.options.shards_here()
+        return self._opened_at + (len(self._pages) + len(self._files)) / per_s - 1
 
     def may_ask(self) -> bool:
         """Whether requests may start: nobody paused the crawl, disk and descriptors have room, its shard is ours."""
@@ -182,8 +189,7 @@ class Dispatcher:
         self._offline.look()
         self._resolve_names()
         now = self._now()
-        most = RAMP_UP_PER_S / crawl.options.shards_here() * (1 + now - self._opened_at)
-        if len(self._pages) + len(self._files) >= most or self._handed_out == _STARTS_PER_TURN:
+        if now <= self._has_room_at() or self._handed_out == _STARTS_PER_TURN:
             return None
         if not crawl.has_room(len(self._pages)):
             return None

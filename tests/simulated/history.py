@@ -397,7 +397,8 @@ class _History:
         yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and self._redis is None)
         wanted = web.texts(self._gone.keys())
         yield from (f"lost: {text[:30]} is not in the corpus" for text in sorted(wanted - texts.keys()))
-        yield from (f"foreign: {text[:30]}" for text in texts if text not in web.texts() | strange)
+        known = strange | {answer.text for answer in web.answers.values()}
+        yield from (f"foreign: {text[:30]}" for text in texts if text not in known)
 
     def _manners(self) -> Iterator[str]:
         """Whether hosts and addresses were left in peace between two requests, and what robots.txt forbids."""

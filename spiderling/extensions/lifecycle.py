@@ -182,23 +182,18 @@ _BLOCK_PAUSE_S = 0.05  # seconds between two blocks of a sweep, so that other ta
 class Recrawls(Extension):
     """Takes up what has ended, and plans revisits, if there is a recrawl (docs/recrawl.md)."""
 
-    _idle_until = 0.0
-
     def opened(self) -> None:
-        crawl = self.crawl
-        if not crawl.frontier.recrawl.is_on:
-            return
-        self._every_s = min(_MAX_S, max(_MIN_S, crawl.frontier.recrawl.sweep_s))
-        self.repeat(self._take_up, self._every_s, "the recrawl's log")
-        self.repeat(self._step, _BLOCK_PAUSE_S, "the recrawl")
+        recrawl = self.crawl.frontier.recrawl
+        if recrawl.is_on:
+            every_s = min(_MAX_S, max(_MIN_S, recrawl.sweep_s))
+            self.repeat(self._take_up, every_s, "the recrawl's log")
+            self.repeat(self._plan, every_s, "the recrawl")
 
     async def _take_up(self) -> None:
         await take_up(self.crawl)
 
-    def _step(self) -> None:
+    async def _plan(self) -> None:
         crawl = self.crawl
-        now = crawl.now()
-        if now < self._idle_until or crawl.is_paused or crawl.stopping:
-            return
-        self._idle_until = 0.0 if plan(crawl) else now + self._every_s
+        while not crawl.is_paused and not crawl.stopping and plan(crawl):
+            await asyncio.sleep(_BLOCK_PAUSE_S)
         self.dispatcher.wake()

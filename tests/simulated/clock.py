@@ -19,6 +19,7 @@ from unittest import mock
 BEGIN_S = 1.7e9  # seconds since 1970 at which a simulated crawl begins; chosen
 TURN_S = 1e-6  # seconds that a turn of the loop takes at least; chosen: no clock stands still
 MOST_TURNS = 200_000  # turns of the loop in one session; chosen: a session of 60 pages takes 3,000
+MOST_TURNS_A_SECOND = 1000  # chosen: sessions take up to 200 in a second of theirs
 
 
 class Killed(KeyboardInterrupt):
@@ -26,7 +27,7 @@ class Killed(KeyboardInterrupt):
 
 
 class Hung(Exception):
-    """Nothing will ever happen any more, or for too long nothing has ended."""
+    """Nothing will ever happen any more, for too long nothing has ended, or the loop is busy without an effect."""
 
 
 class Clock:
@@ -62,6 +63,7 @@ class _Sleep:
         self._until = until
         self.is_killed = is_killed
         self._turns = 0
+        self._second = (0, 0)  # of the clock, and how many turns had been when it began
 
     def select(self, timeout: float | None = None) -> list[Any]:
         self._turns += 1
@@ -69,6 +71,10 @@ class _Sleep:
             raise Killed
         if timeout is None or self._clock.now > self._until or self._turns > MOST_TURNS:
             raise Hung("nothing is planned any more" if timeout is None else "it does not end")
+        if int(self._clock.now) != self._second[0]:
+            self._second = (int(self._clock.now), self._turns)
+        if self._turns - self._second[1] > MOST_TURNS_A_SECOND:
+            raise Hung("the loop does not come to rest")
         self._clock.now += max(TURN_S, timeout)
         return []
 

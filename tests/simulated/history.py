@@ -123,6 +123,10 @@ def planned(seed: int) -> list[Plan]:
         stop = Edit(rng.uniform(100, 3000), "stop")  # revisits begin after 20 minutes
         rests_s = rng.choice((DAY_S, 20 * DAY_S))
         plans.insert(-1, replace(revisits, edits=(*revisits.edits, stop), recrawl="on", rests_s=rests_s))
+    room = Random(f"room {seed}")
+    if room.random() < 0.1:
+        plan = room.choice(plans)
+        plan.options = {**plan.options, "CONCURRENT_REQUESTS": 2}
     return plans
 
 

@@ -117,6 +117,12 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "pages end while the network is away": (
         Change("engine/offline.py", "    if wire_bytes or isinstance(error, TooSlow):", "    if True:"),
     ),
+    "a host that is due wakes the engine all the time while a budget leaves no room": (
+        Change("engine/dispatcher.py", " or not self.crawl.has_room(len(self._pages)) or", " or"),
+    ),
+    "a host that is due wakes the engine all the time while no more requests may be in transit": (
+        Change("engine/dispatcher.py", " or self._crawler.engine.needs_backout():", ":"),
+    ),
     "a take-down leaves the former segments": (
         Change("jobdir/takedown.py", "if path not in named and path.exists():", "if False:"),
     ),

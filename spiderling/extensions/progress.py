@@ -134,7 +134,7 @@ class Bottleneck:
         in_text = len(slot.queue) + len(slot.active) if slot is not None else 0
         intervals = crawl.frontier.intervals
         notes = {
-            "the interval": f" ({intervals.host_s:g} s between two requests to a host, more if it answers slowly)",
+            "the interval": f" ({intervals.host_s:g} s between two requests to a host, more after slow answers)",
             "the turn": f" ({intervals.ip_s:g} s between two requests to an address)",
         }
         awaited = crawl.frontier.schedule.awaited(crawl.now())

@@ -130,7 +130,8 @@ def awaited(hosts, *, in_text=0, trouble="", may_ask=True, **held) -> str:
 
 def test_what_the_first_document_waits_for():
     assert awaited({"robots.txt": 3, "the address": 1}) == "robots.txt of 3 hosts, the address of 1 host"
-    assert awaited({"the interval": 2}) == "the interval of 2 hosts (5 s between two requests to a host, more if it answers slowly)"
+    interval = "(5 s between two requests to a host, more after slow answers)"
+    assert awaited({"the interval": 2}) == f"the interval of 2 hosts {interval}"
     assert awaited({"the turn": 4990}) == "the turn of 4,990 hosts (0.5 s between two requests to an address)"
     assert awaited({"a page": 0}, in_text=2) == "text workers (2 pages)"
     assert awaited({}) == "the seeds"

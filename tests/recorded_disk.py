@@ -48,6 +48,7 @@ class Recording:
         self.files = _files_below(self.directory)  # the files and their content at the beginning
         self._known = {name: len(data) for name, data in self.files.items()}
         self._names: dict[str, str | None] = {}  # path -> its name in the directory
+        self._folders: dict[str, str] = {}  # path of a folder -> the same without symbolic links
         self.of_sqlite: set[str] = set()  # paths of the files that SQLite has opened
 
     def refusal(self, kind: str, name: str) -> int:
@@ -93,11 +94,12 @@ class Recording:
                     self.see_written(file.path)
         if name is None or not os.path.isfile(path):
             return
-        with _plain_open(path, "rb") as file:
-            data, known = file.read(), self._known.get(name, 0)
-        if len(data) > known or name not in self._known:
-            self.steps.append(Step("write", name, known, data[known:]))
-        self._known[name] = len(data)
+        size, known = os.path.getsize(path), self._known.get(name, 0)
+        if size > known or name not in self._known:
+            with _plain_open(path, "rb", 0) as file:
+                file.seek(known)
+                self.steps.append(Step("write", name, known, file.read(size - known)))
+        self._known[name] = size
 
     def has(self, path: Any) -> bool:
         return (self.name_of(path) or "") in self._known
@@ -121,8 +123,10 @@ class Recording:
         return self._names[text]
 
     def _name_of(self, path: str) -> str | None:
-        full = os.path.realpath(os.path.dirname(path)) + "/" + os.path.basename(path)
-        full = os.path.normpath(full)
+        folder, _, name = path.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        full = os.path.normpath(f"{self._folders[folder]}/{name}")
         if full == str(self.directory):
             return "."
         return os.path.relpath(full, self.directory) if full.startswith(f"{self.directory}/") else None

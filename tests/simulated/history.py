@@ -367,7 +367,7 @@ class _History:
         copy = self._scratch / "checked"
         shutil.rmtree(copy, ignore_errors=True)
         if directory.is_dir():
-            shutil.copytree(directory, copy)
+            shutil.copytree(directory, copy, copy_function=shutil.copyfile)
         return copy
 
     def _checked(self, directory: Path) -> Iterator[str]:

@@ -93,10 +93,9 @@ class Web:
             if answer.text:
                 texts.add(answer.text)
             for target in (*answer.links, *([answer.location] if answer.location else [])):
-                absolute = urljoin(url, target)
-                if absolute not in found:
-                    found.add(absolute)
-                    waiting.append(absolute)
+                if target not in found:
+                    found.add(target)
+                    waiting.append(target)
         return texts - elsewhere  # a copy may have been left out as one of what went
 
 
@@ -114,7 +113,7 @@ def generated(rng: Random, pages: int = 0) -> Web:
         links += [rng.choice(("/gone", "/moved", "/private/1", "http://h0.test/moved"))]
         kind = rng.random()
         texts.append(rng.choice(texts) if texts and kind < 0.06 else _text(rng, number))
-        answers[url] = Answer(text=texts[-1], links=tuple(links), busy=int(kind > 0.93))
+        answers[url] = Answer(text=texts[-1], links=tuple(urljoin(url, link) for link in links), busy=int(kind > 0.93))
     for host in hosts:
         answers[f"http://{host}/moved"] = Answer(301, location=rng.choice(urls))
         answers[f"http://{host}/robots.txt"] = Answer(text=ROBOTS) if rng.random() < 0.8 else Answer(404)
@@ -178,7 +177,7 @@ def page_of(url: str, body: bytes, answer: Answer) -> Page:
         utf8_bytes=len(body),
         title=url,
         paragraphs=[Paragraph(text, "good", "text", False, "cs", True)],
-        batch=gathered(Link(urljoin(url, link)) for link in answer.links),
+        batch=gathered(map(Link, answer.links)),
         languages={"cs": 1.0},
         language="cs",
         known_share=1.0,

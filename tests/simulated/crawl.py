@@ -28,6 +28,7 @@ from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.fetch.client import ConnectTarget
 from spiderling.fetch.resolver import Resolver
 from spiderling.frontier import intervals
+from spiderling.frontier.recrawl import recrawl
 from spiderling.frontier.storage import queues, seen
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -53,6 +54,8 @@ LIMITS: tuple[tuple[Any, str, float], ...] = (
     (intervals, "MAX_PAUSE_S", 40.0),
 )
 """What a crawl is made small by: it has batches, full segments and flushes of queues, and no hours of waiting."""
+LIMITS_OF_CHANGES: tuple[tuple[Any, str, float], ...] = ((recrawl, "SWEEPS_A_DAY", 1000),)
+"""The same of a recrawl of pages that change: it looks every 60 seconds what is worth a revisit."""
 FIND = cache(languages.find_languages)
 RECOGNISED = languages.to_recognise(FIND("cs", ""), "", "")
 SOFTWARE = card.software()
@@ -186,6 +189,7 @@ class Taken(NamedTuple):
     host: str
     faults: tuple[Fault, ...] = ()
     power_cut: bool = False
+    apart: bool = False  # whether each shard gets a command of its own
 
 
 @dataclass(slots=True)
@@ -201,6 +205,7 @@ class Plan:
     rests_s: float = 0.0  # how long nothing runs before it
     taken: Taken | None = None  # what is taken down before it
     recrawl: str = ""  # whether it is recrawled: on, or ""
+    changes: int = 0  # by which seed the web changes before it; 0: it does not
 
 
 @dataclass(slots=True)
@@ -288,6 +293,7 @@ class Session:
         self._is_open = False
         self._redis = redis
         self._crawlers: list[Crawler] = []
+        self._places: dict[SqliteStore, Path] = {}  # store -> its directory
         self._is_killed = False
         self._stopping: list[Any] = []
 
@@ -311,10 +317,12 @@ class Session:
             if self._redis is not None:
                 stack.enter_context(self._redis.standing_in())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
-            for module, name, limit in LIMITS:
+            for module, name, limit in (*LIMITS, *LIMITS_OF_CHANGES * bool(self._plan.changes)):
                 stack.enter_context(mock.patch.object(module, name, limit))
             stack.enter_context(mock.patch.object(card, "software", return_value=SOFTWARE))
             stack.enter_context(mock.patch.object(SqliteStore, "commit", self._committing(SqliteStore.commit)))
+            beginning = self._beginning(SqliteStore.begin_writing)
+            stack.enter_context(mock.patch.object(SqliteStore, "begin_writing", beginning))
             stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: network.resolve(name)))
             stack.enter_context(mock.patch.object(ConnectTarget, "connect", lambda target: network.connect(target)))
             stack.enter_context(mock.patch.object(pipelines, "WorkerPool", Workers))
@@ -369,6 +377,8 @@ class Session:
         ending.wrong += [f"error: {line}" for line in others]
         if (ending.kind == "failed") != (0 < len(stops) <= len(self._crawlers)):
             ending.wrong.append(f"{ending.kind}, and says {stops}")
+        if ending.kind == "failed" and not ending.met and self._redis is None:
+            ending.wrong.append(f"failed: no call did, and it says {stops}")
         return ending
 
     def _kind(self) -> str:
@@ -377,16 +387,24 @@ class Session:
             return "failed"
         return "finished" if all(each.get("finish_reason") == "finished" for each in stats) else "stopped"
 
+    def _beginning(self, begin_writing: Any) -> Any:
+        def beginning(store: SqliteStore, path: Path) -> None:
+            self._places[store] = path.parents[1]
+            begin_writing(store, path)
+
+        return beginning
+
     def _committing(self, commit: Any) -> Any:
         """Note what a commit has acknowledged."""
 
         def committing(store: SqliteStore, changes: Changes) -> None:
             commit(store, changes)
-            if not self.disk.is_dead and self._redis is None:
+            if not self.disk.is_dead:
                 with self.disk.spared():
                     for row in changes.segments:
-                        name = f"{row.kind}/{row.name}"
-                        self._told.content[name] = (self.directory / name).read_bytes()[: row.length_bytes]
+                        path = self._places[store] / row.kind / row.name
+                        name = str(path.relative_to(self.directory))
+                        self._told.content[name] = path.read_bytes()[: row.length_bytes]
 
         return committing
 

@@ -12,7 +12,7 @@ import math
 import shutil
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -26,8 +26,10 @@ from urllib.parse import urlsplit
 from spiderling.base.errors import BadInput, SpiderlingError
 from spiderling.base.urls import owner_of
 from spiderling.corpus.links import read_links
-from spiderling.corpus.segments import read_documents
+from spiderling.corpus.segments import CorpusDocument, read_documents
 from spiderling.corpus.warc import records
+from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
+from spiderling.frontier.storage.state_file import usable_version
 from spiderling.jobdir import card
 from spiderling.jobdir.damage import problems
 from spiderling.jobdir.directory import KINDS
@@ -115,8 +117,7 @@ def planned(seed: int) -> list[Plan]:
         plans = [_shared(rng, plan) for plan in plans]
     plans.append(Plan(rests_s=rng.choice((0.0, 5.0, 5000.0))))
     if rng.random() < 0.3 and not has_shards(seed):
-        faults = (Fault(rng.choice((rng.randint(1, 60), rng.randint(1, 250))), rng.choice(CODES), rng.random() < 0.3),)
-        taken = Taken(rng.choice(("h0.test", "w1.test", "h2.test")), faults, rng.random() < 0.5)
+        taken = _taken(rng)
         plans[-1 - (rng.random() < 0.3)].taken = taken
     if rng.random() < 0.1 and not has_shards(seed):
         revisits = _faulty(rng)
@@ -127,7 +128,30 @@ def planned(seed: int) -> list[Plan]:
     if room.random() < 0.1:
         plan = room.choice(plans)
         plan.options = {**plan.options, "CONCURRENT_REQUESTS": 2}
+    changes = Random(f"changes {seed}")  # one of its own: what came later leaves older seeds as they were
+    return _changing(changes, plans, has_shards(seed)) if changes.random() < 0.45 else plans
+
+
+def _changing(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
+    """*plans* with recrawls of a web that has changed; of shards also with a take-down."""
+    for _ in range(rng.choice((0, 1, 1, 2)) if is_shared else rng.choice((1, 1, 2))):
+        plan = _faulty(rng)
+        late = rng.choice((0, 200, 400, 10**9))  # calls after which its faults come; in a session are some 600
+        faults = tuple(fault._replace(call=fault.call + late) for fault in plan.faults)
+        edits = [edit for edit in plan.edits if edit.what not in ("stop", "kill") or rng.random() < 0.2]
+        edits.append(Edit(rng.uniform(150, 400), rng.choice(("stop", "stop", "kill"))))  # revisits begin after 200 s
+        rests_s = rng.choice((3 * DAY_S, 20 * DAY_S))
+        plan = replace(plan, faults=faults, edits=tuple(edits), recrawl="on", rests_s=rests_s)
+        plan.changes = rng.randrange(1, 10**6)
+        plans.insert(-1, _shared(rng, plan) if is_shared else plan)
+    if is_shared and rng.random() < 0.7:
+        plans[rng.randrange(1, len(plans))].taken = _taken(rng, apart=rng.random() < 0.5)
     return plans
+
+
+def _taken(rng: Random, apart: bool = False) -> Taken:
+    faults = (Fault(rng.choice((rng.randint(1, 60), rng.randint(1, 250))), rng.choice(CODES), rng.random() < 0.3),)
+    return Taken(rng.choice(("h0.test", "w1.test", "h2.test")), faults, rng.random() < 0.5, apart)
 
 
 def has_shards(seed: int) -> bool:
@@ -249,7 +273,8 @@ class _History:
         self._now = scratch / "now"  # where the crawl is, under one name whatever kills and power cuts have left
         self._rng = Random(f"run {told.seed}")
         self._clock = Clock()
-        self._network = Network(self._web(), self._clock, self._rng)
+        changes = any(plan.changes for plan in told.plans)
+        self._network = Network(self._web(), self._clock, self._rng, changes)
         self._acknowledged = Acknowledged()
         self._gone: dict[str, float] = {}  # host that was taken down -> when
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
@@ -267,12 +292,9 @@ class _History:
         self._move_to("0")
         directory = self._now / "job"
         for number, plan in enumerate(self._told.plans, 1):
-            self._clock.now += plan.rests_s
-            if directory.is_dir():
-                (directory / "control.yaml").write_bytes(CALM)
-                self._told.wrong += self._take_down(directory, plan.taken, number) if plan.taken else ()
-                if self._told.wrong:
-                    return
+            self._told.wrong += self._rest(directory, plan, number)
+            if self._told.wrong:
+                return
             session = Session(directory, plan, self._network, self._clock, self._rng, self._acknowledged, self._redis)
             ending = session.run()
             self._told.endings.append(ending)
@@ -292,6 +314,15 @@ class _History:
             self._told.wrong.append(f"unfinished: {self._told.endings[-1].kind}, {self._told.endings[-1].lines[-3:]}")
         self._told.wrong += self._manners()
 
+    def _rest(self, directory: Path, plan: Plan, number: int) -> Iterator[str]:
+        """What happens before a session."""
+        self._clock.now += plan.rests_s
+        if plan.changes:
+            self._network.web.change(Random(plan.changes))
+        if directory.is_dir():
+            (directory / "control.yaml").write_bytes(CALM)
+            yield from self._take_down(directory, plan.taken, number) if plan.taken else ()
+
     def _move_to(self, name: str) -> None:
         (self._scratch / name).mkdir()
         self._now.unlink(missing_ok=True)
@@ -305,28 +336,20 @@ class _History:
 
     def _take_down(self, directory: Path, taken: Taken, number: int) -> Iterator[str]:
         """Give the command, and give it again; what was acknowledged of other hosts stays."""
-        if is_older(directory):
-            return
-        (directory / "state").mkdir(parents=True, exist_ok=True)
-        (directory / "state/lock").touch()  # which is not recorded, and there before all else
-        before = [url for path in sorted(directory.glob("corpus/*.zst")) for url in self._acknowledged_in(path)]
-        error: Exception | None = None
+        places = self._places(directory)
+        is_known = [usable_version(place / "state/frontier.sqlite") is not None for place in places]
+        if is_older(directory) or (self._redis is not None and not all(is_known)):
+            return  # a shard that begins later knows of no take-down
+        for place in places:
+            (place / "state").mkdir(parents=True, exist_ok=True)
+            (place / "state/lock").touch()  # which is not recorded, and there before all else
+        before = self._documents(directory)
         for attempt, faults in enumerate((taken.faults, ())):
             disk = Disk(directory, faults)
-            with (
-                self._clock.shown(),
-                recorded(directory, disk),
-                mock.patch.object(card, "software", return_value=SOFTWARE),
-            ):
-                try:
-                    take_down(directory, [taken.host], [], self._clock.wall())
-                except BadInput as no_crawl:
-                    yield from [f"take-down: {no_crawl}"] if attempt or self._acknowledged.content else ()
-                    return
-                except (SpiderlingError, Killed) as failure:
-                    error = None if disk.is_dead else failure  # type: ignore[assignment]
-                else:
-                    error = None
+            error = self._command(directory, taken, disk)
+            if isinstance(error, BadInput):
+                yield from [f"take-down: {error}"] if attempt or self._acknowledged.content else ()
+                return
             self._told.taken_calls = disk.calls if attempt == 0 else self._told.taken_calls
             if disk.is_dead:
                 self._image(disk, f"{number} taken down", taken.power_cut)
@@ -334,24 +357,43 @@ class _History:
             yield f"take-down: {error}"
             return
         self._gone[taken.host] = self._clock.now
-        with closing(Inspection(self._copied(directory))) as crawl:
-            self._acknowledged.content = {
-                f"{kind}/{segment.path.name}": segment.path.read_bytes()[: segment.length]
-                for kind in KINDS
-                for segment in crawl.segments(kind)
-            }
-            there = {one.attributes["url"] for of in crawl.segments("corpus") for one in read_documents(of.path)}
-        found = (path for kind in KINDS for path in directory.glob(f"{kind}/*-?????.*") if path.stat().st_size)
-        files = {f"{path.parent.name}/{path.name}" for path in found}
+        self._acknowledged.content.clear()
+        copy = self._copied(directory)
+        for place in self._places(copy):
+            with closing(Inspection(place)) as crawl:
+                for segment in (segment for kind in KINDS for segment in crawl.segments(kind)):
+                    name = str(segment.path.relative_to(copy))
+                    self._acknowledged.content[name] = segment.path.read_bytes()[: segment.length]
+        found = (path for kind in KINDS for path in directory.glob(f"**/{kind}/*-?????.*") if path.stat().st_size)
+        files = {str(path.relative_to(directory)) for path in found}
         yield from (f"lingers: {name}" for name in sorted(files - self._acknowledged.content.keys()))
-        lost = [url for url in before if urlsplit(url).hostname not in self._gone and url not in there]
-        yield from (f"lost: {url} went with {taken.host}" for url in lost)
+        lost = before - self._documents(directory)
+        hosts = {url: urlsplit(url).hostname for url, *_ in sorted(lost)}
+        yield from (f"lost: {url} went with {taken.host}" for url, host in hosts.items() if host not in self._gone)
         yield from self._checked(directory)
 
-    def _acknowledged_in(self, path: Path) -> Iterator[str]:
-        """The URLs of the documents in what is acknowledged of a segment."""
-        length = len(self._acknowledged.content.get(f"corpus/{path.name}", b""))
-        return (one.attributes["url"] for one in read_documents(path, 0, length))
+    def _command(self, directory: Path, taken: Taken, disk: Disk) -> BaseException | None:
+        """Take down; returns the error with which the command ended, or None, also if it was killed."""
+        is_named = mock.patch.object(card, "software", return_value=SOFTWARE)
+        with self._clock.shown(), recorded(directory, disk), is_named:
+            try:
+                for place in self._places(directory) if taken.apart else [directory]:
+                    take_down(place, [taken.host], [], self._clock.wall())
+            except (SpiderlingError, Killed) as failure:
+                return None if disk.is_dead else failure
+        return None
+
+    def _documents(self, directory: Path) -> set[tuple[str, ...]]:
+        """URL and paragraphs of each document that is acknowledged."""
+        content = [(name, len(data)) for name, data in self._acknowledged.content.items() if "corpus/" in name]
+        found = (one for name, length in content for one in read_documents(directory / name, 0, length))
+        return {(one.attributes["url"], *one.paragraphs) for one in found}
+
+    def _places(self, directory: Path) -> list[Path]:
+        """The directory of the crawl, or those of its shards."""
+        if self._redis is None:
+            return [directory]
+        return [directory / f"shard-{number:02}" for number in range(SHARDS)]
 
     def _lingering(self, crawl: Inspection) -> Iterator[str]:
         """What a directory still has of hosts that were taken down."""
@@ -380,29 +422,55 @@ class _History:
         try:
             if is_older(copy):
                 return  # a session that was to bring it to this version has failed
-            for place in [copy] if self._redis is None else sorted(copy.glob("shard-*")):
+            for place in self._places(copy):
+                if self._redis is not None and not place.exists():
+                    continue  # it has not begun yet
                 with closing(Inspection(place)) as crawl:
                     yield from (f"damaged: {line}" for line in problems(crawl))
                     there = (url for url in self._lingering(crawl) if urlsplit(url).hostname in self._gone)
                     yield from (f"lingers: {url}" for url in there)
+                    yield from self._versions(crawl)
         except BadInput:
             if self._acknowledged.content:
                 yield "lost: the state is gone"
         except SpiderlingError as error:
             yield f"damaged: {error}"
 
+    def _versions(self, crawl: Inspection) -> Iterator[str]:
+        """What does not fit of the pages that are revisited: the corpus to the state, or that to the web."""
+        kept: defaultdict[str, list[CorpusDocument]] = defaultdict(list)
+        for path, length, _ in crawl.segments("corpus"):
+            for one in read_documents(path, 0, length):
+                kept[one.attributes["url"]].append(one)
+        web = self._network.web
+        for key, content in crawl.cursor("SELECT id, content FROM recrawled"):
+            page = RecrawlPage.unpack(key, content)
+            if web.is_of_liar(page.url) or urlsplit(page.url).hostname in self._gone:
+                continue
+            versions = [int(one.attributes.get("version", "1")) for one in kept[page.url]]
+            if versions != [*range(1, page.version + 1)]:
+                yield f"versions: {page.url} has {versions}, and by the state {page.version}"
+            if page.state not in (Standing.LIVE, Standing.MISSED) and web.answers[page.url].status == 200:
+                yield f"versions: {page.url} is {page.state.name}, and answers"
+            for number, later in enumerate(kept[page.url][2:], 2):  # what stood there before the recrawl is not known
+                known = {paragraph for one in kept[page.url][:number] for paragraph in one.paragraphs}
+                yield from (f"duplicated: {text[:30]} of {page.url}" for text in known.intersection(later.paragraphs))
+
     def _corpus(self, directory: Path) -> Iterator[str]:
-        """Whether each text that can be had is in the corpus, once."""
+        """Whether each text that can be had is in the corpus, once; of a page that changes any one of its texts."""
         documents = [d for path in sorted(directory.glob("**/corpus/*.zst")) for d in read_documents(path)]
         texts = Counter("\n".join(document.paragraphs) for document in documents)
         web = self._network.web
         strange = {"\n".join(one.paragraphs) for one in documents if web.is_of_liar(one.attributes["url"])}
         self._told.documents = len(documents)
         yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and self._redis is None)
-        wanted = web.texts(self._gone.keys())
-        yield from (f"lost: {text[:30]} is not in the corpus" for text in sorted(wanted - texts.keys()))
-        known = strange | {answer.text for answer in web.answers.values()}
-        yield from (f"foreign: {text[:30]}" for text in texts if text not in known)
+        there = {paragraph for one in documents for paragraph in one.paragraphs}
+        for versions in web.texts(self._gone.keys()):
+            if not any(there.issuperset(text.split("\n")) for text in versions):
+                yield f"lost: {versions[-1][:30]} is not in the corpus"
+        known = {line for answer in web.answers.values() for text in answer.texts for line in text.split("\n")}
+        foreign = (text for text in texts if text not in strange and not known.issuperset(text.split("\n")))
+        yield from (f"foreign: {text[:30]}" for text in foreign)
 
     def _manners(self) -> Iterator[str]:
         """Whether hosts and addresses were left in peace between two requests, and what robots.txt forbids."""
@@ -425,6 +493,7 @@ _NOTHING = (
     ("away", None),
     ("taken", None),
     ("recrawl", ""),
+    ("changes", 0),
     ("rests_s", 0.0),
     ("power_cut", False),
     ("is_older", False),
@@ -460,12 +529,6 @@ def _smaller(plans: list[Plan]) -> Iterator[list[Plan]]:
             yield without(edits=plan.edits[:place] + plan.edits[place + 1 :])
         for name in plan.options:
             yield without(options={key: value for key, value in plan.options.items() if key != name})
-        for name, nothing in (
-            ("away", None),
-            ("taken", None),
-            ("rests_s", 0.0),
-            ("power_cut", False),
-            ("is_older", False),
-        ):
+        for name, nothing in _NOTHING:
             if getattr(plan, name) != nothing:
                 yield without(**{name: nothing})

@@ -1,6 +1,7 @@
 """The wire between a simulated crawl and its web: connections in memory under the real download handler, and names.
 
-Each connection is noted with its second.  Hosts may lie, by the web's ``manners``; the network may be away.
+Each connection is noted with its second.  Hosts may lie, by the web's ``manners``; the network may be away.  A
+page that may change has an ETag, a Last-Modified, both or none, by which a request may ask whether it has.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import Counter, deque
+from email.utils import formatdate
 from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+from zlib import crc32
 
 from spiderling.fetch.client import ConnectTarget, Wire
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, NoDescriptor
@@ -44,8 +47,10 @@ class Away(NamedTuple):
 class Network:
     """All hosts of a web, and what was sent to them."""
 
-    def __init__(self, web: Web, clock: Clock, rng: Random) -> None:
+    def __init__(self, web: Web, clock: Clock, rng: Random, changes: bool = False) -> None:
+        """*changes*: whether pages may change."""
         self.web = web
+        self._changes = changes
         self.clock = clock
         self.rng = rng
         self.starts: list[Start] = []
@@ -110,7 +115,7 @@ class Network:
         else:
             self._note_start(host, address)
 
-    def pieces_of(self, host: str, path: str) -> tuple[list[bytes], bool] | None:
+    def pieces_of(self, host: str, path: str, request: bytes) -> tuple[list[bytes], bool] | None:
         """What is sent, and whether the connection is closed then; None: it is refused."""
         url = f"http://{host}{path}"
         self.asked.append(url)
@@ -122,6 +127,8 @@ class Network:
         if lie == "strange":
             status, headers = strange.head(self.rng)
             data, closes = self._framed(status, headers, strange.body(self.rng, path))
+        elif self._changes and self._is_unchanged(url, request):
+            data, closes = b"HTTP/1.1 304 .\r\nContent-Length: 400" + HEAD_END, False  # of what it does not send
         else:
             data, closes = self._framed(*self._answer(url))
         if lie == "cuts":
@@ -136,9 +143,18 @@ class Network:
             return [data[:90], *(data[at : at + 3] for at in range(90, min(len(data), 300), 3))], False
         return self._split(data), closes
 
+    def _is_unchanged(self, url: str, request: bytes) -> bool:
+        """Whether *request* names the validators of the page as it is now."""
+        answer = self.web.answers.get(url)
+        sent = _validators(url, answer.text) if answer is not None else []
+        asked = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
+        return bool(sent) and all(f"{asked[name]}: {value}".encode() in request.split(b"\r\n") for name, value in sent)
+
     def _answer(self, url: str) -> tuple[int, list[tuple[str, str]], bytes]:
         answer = self.web.answer(url)
         headers = [("Content-Type", "text/plain" if url.endswith("robots.txt") else "text/html; charset=utf-8")]
+        if self._changes:
+            headers += _validators(url, answer.text)
         if answer.location:
             headers.append(("Location", answer.location))
         if answer.status == 503:
@@ -173,6 +189,13 @@ class Network:
         self._quiet_until.clear()
 
 
+def _validators(url: str, text: str) -> list[tuple[str, str]]:
+    """The headers that tell this *text* of a page from a later one; by the URL both, one or none."""
+    mark, kind = crc32(text.encode()), crc32(url.encode())
+    both = (("ETag", f'"{mark}"'), ("Last-Modified", formatdate(mark % 10**9, usegmt=True)))
+    return [header for number, header in enumerate(both) if text and kind >> number & 1]
+
+
 class Connection(asyncio.Transport):
     """The server's side of a connection: it answers one request after the other."""
 
@@ -201,9 +224,9 @@ class Connection(asyncio.Transport):
         if self._requests > 1:
             self._is_answering = True
             self._network.note_further(self._host, self._address, path)
-        self._loop.call_later(self._network.rng.choice((0.01, 0.05, 0.2, 1.5)), self._answer, path)
+        self._loop.call_later(self._network.rng.choice((0.01, 0.05, 0.2, 1.5)), self._answer, path, request)
 
-    def _answer(self, path: str) -> None:
+    def _answer(self, path: str, request: bytes) -> None:
         network = self._network
         if self._is_closed:
             return
@@ -211,7 +234,7 @@ class Connection(asyncio.Transport):
             if network.rng.random() < 0.5:
                 self._lose(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
             return
-        found = network.pieces_of(self._host, path)
+        found = network.pieces_of(self._host, path, request)
         if found is None:
             self._lose(ConnectionRefusedError(errno.ECONNREFUSED, "refused"))
             return

@@ -1,15 +1,15 @@
 """A generated web of some hosts, of which a few may lie, and text workers that answer at once.
 
-Answers depend on the seed, and of busy pages on how often they were asked.  The web knows what a crawl must have kept
-of it.
+Answers depend on the seed, and of busy pages on how often they were asked.  Between two sessions pages may change.
+The web knows what a crawl must have kept of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ import xxhash
 from spiderling.base.link_batch import Link, gathered
 from spiderling.corpus.duplicates import digest_key
 from spiderling.text import Page
+from spiderling.text.fingerprints import digests_of
 from spiderling.text.listing import Listing, read_listing, unpack
 from spiderling.text.page import Paragraph
 from spiderling.workers.pool import WorkerCrash
@@ -38,6 +39,12 @@ class Answer:
     links: tuple[str, ...] = ()
     location: str = ""
     busy: int = 0  # how many requests are answered by 503 first
+    former: tuple[str, ...] = ()  # the texts that it had before
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts that it has ever had; a text has a paragraph a line."""
+        return tuple(filter(None, (*self.former, self.text)))
 
 
 LIES = (
@@ -78,25 +85,43 @@ class Web:
     def is_of_liar(self, url: str) -> bool:
         return urlsplit(url).hostname in self.manners
 
-    def texts(self, gone: Collection[str] = ()) -> set[str]:
-        """The texts of all pages that can be reached without liars, and may be asked for.
+    def change(self, rng: Random) -> None:
+        """Some pages get another text or a longer one, vanish or move."""
+        pages = [url for url, answer in self.answers.items() if answer.text and answer.links]
+        for url in pages:
+            answer = self.answers[url]
+            text = _text(rng, rng.randrange(10**9))
+            changed = {
+                "another": replace(answer, text=text),
+                "longer": replace(answer, text=f"{answer.text}\n{text}"),
+                "gone": Answer(rng.choice((404, 410))),
+                "moved": Answer(301, location=rng.choice(pages)),
+            }
+            kind = rng.choice((*changed, "another", "longer", *["as it was"] * 9))
+            if kind in changed:
+                self.answers[url] = replace(changed[kind], former=answer.texts)
+
+    def texts(self, gone: Collection[str] = ()) -> Iterator[tuple[str, ...]]:
+        """The texts of each page that can be reached without liars, and may be asked for: one of them must be there.
 
         Without *gone* hosts: those that must be there when these were taken down at some moment.
         """
-        found, waiting, texts = set(self.seeds), [*self.seeds], set[str]()
-        elsewhere = {answer.text for url, answer in self.answers.items() if urlsplit(url).hostname in gone}
+        found, waiting = set(self.seeds), [*self.seeds]
+        hosts = {url: urlsplit(url).hostname for url in self.answers}
+        elsewhere = {text for url, answer in self.answers.items() if hosts[url] in gone for text in answer.texts}
         while waiting:
             url = waiting.pop()
             answer = self.answers.get(url)
             if answer is None or self.is_of_liar(url) or urlsplit(url).hostname in gone or self.forbids(url):
                 continue
-            if answer.text:
-                texts.add(answer.text)
+            if answer.text and elsewhere.isdisjoint(answer.texts):  # else it may have been left out as a copy
+                yield answer.texts
+            if answer.former and answer.location:  # nobody need have asked again since it moved
+                continue
             for target in (*answer.links, *([answer.location] if answer.location else [])):
                 if target not in found:
                     found.add(target)
                     waiting.append(target)
-        return texts - elsewhere  # a copy may have been left out as one of what went
 
 
 def generated(rng: Random, pages: int = 0) -> Web:
@@ -130,7 +155,7 @@ def _text(rng: Random, number: int) -> str:
 
 
 class Workers:
-    """In place of the pool of processes: a page's text is the body, its links are the web's.
+    """In place of the pool of processes: the lines of the body are a page's paragraphs, its links are the web's.
 
     What a lying host has sent goes through the real text steps; now and then one of its pages kills a worker.
     """
@@ -151,7 +176,10 @@ class Workers:
         await asyncio.sleep(self.rng.choice((0.0, 0.01, 0.4)))
         answer = self.web.answers.get(task.url)
         if answer is not None and task.body == answer.text.encode():
-            return page_of(task.url, task.body, answer)
+            page = page_of(task.url, task.body, answer)
+            if self._config.options.recrawls:
+                page.paragraph_digests = digests_of(paragraph.text for paragraph in page.paragraphs)
+            return page
         self._may_die(task)
         return _text_process(self._config)(task)
 
@@ -176,7 +204,7 @@ def page_of(url: str, body: bytes, answer: Answer) -> Page:
         encoding_detected="utf-8",
         utf8_bytes=len(body),
         title=url,
-        paragraphs=[Paragraph(text, "good", "text", False, "cs", True)],
+        paragraphs=[Paragraph(line, "good", "text", False, "cs", True) for line in text.split("\n")],
         batch=gathered(map(Link, answer.links)),
         languages={"cs": 1.0},
         language="cs",

@@ -129,6 +129,7 @@ class Scheduler(BaseScheduler):
         self._crawl: Crawl | None = None
         self.error: SpiderlingError | None = None  # why the crawl could not be opened or had to stop
         self._shard: Shard | None = None  # this process as a shard of the crawl, if that has any
+        self._is_closed = False  # whether the crawl is being closed, or is
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
@@ -182,6 +183,7 @@ class Scheduler(BaseScheduler):
         return deferred_from_coro(self._close())
 
     async def _close(self) -> None:
+        self._is_closed = True
         opened = self.dispatcher or self._crawl  # the latter alone when no dispatcher could be made
         try:
             if self._shard is not None:
@@ -198,8 +200,11 @@ class Scheduler(BaseScheduler):
         return self.dispatcher is not None and not self.dispatcher.crawl.is_finished
 
     def enqueue_request(self, request: Request) -> bool:
-        """Put *request* into the frontier; False when it was refused (seen, not http ...) or no crawl is open."""
-        return self.dispatcher is not None and self.dispatcher.enqueue(request)
+        """Put *request* into the frontier; False when it was refused (seen, not http ...) or no crawl is open.
+
+        Seeds may still come while Scrapy closes the spider; the next start has them again.
+        """
+        return self.dispatcher is not None and not self._is_closed and self.dispatcher.enqueue(request)
 
     def next_request(self) -> Request | None:
         """A request that is due now, or None."""

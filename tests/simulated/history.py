@@ -447,14 +447,14 @@ class _History:
             page = RecrawlPage.unpack(key, content)
             if web.is_of_liar(page.url) or urlsplit(page.url).hostname in self._gone:
                 continue
-            versions = [int(one.attributes.get("version", "1")) for one in kept[page.url]]
-            if versions != [*range(1, page.version + 1)]:
-                yield f"versions: {page.url} has {versions}, and by the state {page.version}"
+            documents = {int(one.attributes.get("version", "1")): one for one in kept[page.url]}
+            if sorted(documents) != [*range(1, page.version + 1)] or len(documents) < len(kept[page.url]):
+                yield f"versions: {page.url} has {len(kept[page.url])}, and by the state {page.version}"
             if page.state not in (Standing.LIVE, Standing.MISSED) and web.answers[page.url].status == 200:
                 yield f"versions: {page.url} is {page.state.name}, and answers"
-            for number, later in enumerate(kept[page.url][2:], 2):  # what stood there before the recrawl is not known
-                known = {paragraph for one in kept[page.url][:number] for paragraph in one.paragraphs}
-                yield from (f"duplicated: {text[:30]} of {page.url}" for text in known.intersection(later.paragraphs))
+            later = Counter(text for number, one in documents.items() if number > 1 for text in one.paragraphs)
+            # what stood on the page before the recrawl began is not known
+            yield from (f"duplicated: {text[:30]} of {page.url}" for text, number in later.items() if number > 1)
 
     def _corpus(self, directory: Path) -> Iterator[str]:
         """Whether each text that can be had is in the corpus, once; of a page that changes any one of its texts."""

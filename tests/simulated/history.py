@@ -465,9 +465,9 @@ class _History:
         self._told.documents = len(documents)
         yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and self._redis is None)
         there = {paragraph for one in documents for paragraph in one.paragraphs}
-        for versions in web.texts(self._gone.keys()):
-            if not any(there.issuperset(text.split("\n")) for text in versions):
-                yield f"lost: {versions[-1][:30]} is not in the corpus"
+        wanted = web.texts(self._gone.keys())
+        lost = (texts for texts in wanted if not any(there.issuperset(text.split("\n")) for text in texts))
+        yield from (f"lost: {text[:30]} is not in the corpus" for *_, text in lost)
         known = {line for answer in web.answers.values() for text in answer.texts for line in text.split("\n")}
         foreign = (text for text in texts if text not in strange and not known.issuperset(text.split("\n")))
         yield from (f"foreign: {text[:30]}" for text in foreign)

@@ -60,7 +60,7 @@ def test_two_shards_with_faults_keep_together_what_they_must() -> None:
 @needs("SQLite's VFS")
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("what a kill left of a segment stays", "unfinished"), ("an interval begins at the hand-out", "impolite")],
+    [("what a kill left of a segment stays", "failed"), ("an interval begins at the hand-out", "impolite")],
 )
 def test_a_fault_that_was_mended_is_found_and_the_seed_told(tmp_path, name, kind) -> None:
     said, found = simulated(planted(name, tmp_path), "--seeds", "12", "--until-wrong")

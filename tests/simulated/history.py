@@ -337,8 +337,9 @@ class _History:
     def _take_down(self, directory: Path, taken: Taken, number: int) -> Iterator[str]:
         """Give the command, and give it again; what was acknowledged of other hosts stays."""
         places = self._places(directory)
-        is_known = [usable_version(place / "state/frontier.sqlite") is not None for place in places]
-        if is_older(directory) or (self._redis is not None and not all(is_known)):
+        if is_older(directory):
+            return
+        if self._redis is not None and None in [usable_version(place / "state/frontier.sqlite") for place in places]:
             return  # a shard that begins later knows of no take-down
         for place in places:
             (place / "state").mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ PARTS = {
     "strategy": {"weight"},
     "host_closing": {"block_where", "judge_by", "reopen_host", "rule", "take_reopened"},
     "recrawl": {"begin", "columns", "goes_on", "is_on", "step", "stop", "sweep_s"},
-    "probes": {"begin", "due_in", "end", "may_ask"},
+    "probes": {"begin", "due_in", "end", "may_ask", "started"},
 }  # fmt: skip
 """Parts that the door gives as a whole -> what of each is for everybody."""
 DOOR = {name for name in vars(Frontier) if not name.startswith("_")} | HANDED_OVER | PARTS.keys()

@@ -324,12 +324,18 @@ class Dispatcher:
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""
+        if (probed := request.meta.get(requests.PROBED)) is not None:
+            host, address = probed
+            return self.crawl.frontier.intervals.connect_in(host, address, self._now())
         if (fetch := fetch_of(request)) is None:
             return 0.0
         return self.crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._now(), fetch.goes_on)
 
     def started(self, request: Request, address: str) -> None:
         """Note that *request* opens a connection to *address* now: its intervals begin."""
+        if (probed := request.meta.get(requests.PROBED)) is not None:
+            host, where = probed
+            self.crawl.frontier.probes.started(host, where, self._now())
         if (fetch := fetch_of(request)) is not None:
             with self._changing(fetch):
                 self.crawl.frontier.started(fetch, self._now(), address)

@@ -22,6 +22,7 @@ from spiderling.base.errors import NetworkAway
 from spiderling.base.option_values import PREFIX
 from spiderling.base.urls import CanonicalUrl, canonicalize
 from spiderling.crawl.crawl import Crawl
+from spiderling.engine.requests import PROBED
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TooSlow, TransferCut
 from spiderling.fetch.resolver import Resolution, Resolver
 from spiderling.frontier import LONGEST_PAUSE_S, Host, NetworkState, Trouble
@@ -202,11 +203,11 @@ class Offline:
         begun = now()
         frontier.probes.begin(host, address, begun)
         try:
-            meta = {"address": address, "verbatim_url": True}
+            meta = {"address": address, "verbatim_url": True, PROBED: (host, address)}
             if await self._receives(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
                 self._known.host_answered(target.origin, begun, now())
         finally:
-            frontier.probes.end(host, address, now())
+            frontier.probes.end(host, now())
         return True
 
     async def _receives(self, request: Request) -> bool:

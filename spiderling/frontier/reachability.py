@@ -304,9 +304,12 @@ class Probes:
         """A probe of *host* begins; until ``end`` it is the host's request in transit."""
         self._schedule.workbench.remove(host)
         host.in_transit += 1
+        self._intervals.permitted(host, address, now)
+
+    def started(self, host: Host, address: str, now: float) -> None:
+        """The connection for the probe is being opened: both intervals begin at *now*."""
         self._intervals.started(host, address, now)
 
-    def end(self, host: Host, address: str, now: float) -> None:
-        """The probe is over; both intervals begin at *now*, since its connection was opened after ``begin``."""
-        self._intervals.started(host, address, now)
+    def end(self, host: Host, now: float) -> None:
+        """The probe is over."""
         self._schedule.release(host, now)

@@ -98,6 +98,9 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "an interval begins at the hand-out": (
         Change("frontier/intervals.py", "self.permitted(host, address, now)\n        entry", "return\n        entry"),
     ),
+    "the connection of a probe of the network is not noted": (
+        Change("engine/dispatcher.py", "self.crawl.frontier.probes.started(host, where, self._now())", "pass"),
+    ),
     "a connection does not look whether its address is due": (
         Change(
             "engine/dispatcher.py",

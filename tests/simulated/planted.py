@@ -104,8 +104,8 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "a connection does not look whether its address is due": (
         Change(
             "engine/dispatcher.py",
-            "return self.crawl.frontier.intervals.connect_in",
-            "return 0 * self.crawl.frontier.intervals.connect_in",
+            "return self.crawl.frontier.intervals.connect_in(fetch.host",
+            "return 0 * self.crawl.frontier.intervals.connect_in(fetch.host",
         ),
     ),
     "Retry-After is not heeded": (

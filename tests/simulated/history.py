@@ -283,9 +283,11 @@ class _History:
         """A web in which each shard has a host that answers: where none ever does, the network counts as away."""
         rng = Random(f"web {self._told.seed}")
         shards = SHARDS if has_shards(self._told.seed) else 1
+        gone = {plan.taken.host for plan in self._told.plans if plan.taken and shards > 1}
         while True:
             web = generated(rng, self._told.pages)
-            if len({owner_of(host, shards) for host in web.addresses if host not in web.manners}) == shards:
+            answering = web.addresses.keys() - web.manners.keys() - gone
+            if len({owner_of(host, shards) for host in answering}) == shards:
                 return web
 
     def play(self) -> None:

@@ -342,12 +342,11 @@ class Claim:
             if seal_map(found, self._seal_of(found)) != data:
                 raise BadInput(
                     f"this process has another key than the crawl at Redis {self._server}: give all of its shards the "
-                    f"same file with {PREFIX}CLUSTER_KEY_FILE. If nobody else has it, somebody has written there: "
-                    f"delete {self.map_key}"
+                    f"same file with {PREFIX}CLUSTER_KEY_FILE."
                 )
-        except BadInput:
+        except BadInput as error:
             if kept is None:
-                raise
+                raise BadInput(f"{error} If that is not so, delete {self.map_key} in that Redis.") from error
             self.strange.report(self.map_key)
             self._redis.set(self.map_key, seal_map(kept, self._seal_of(kept)))
             return kept

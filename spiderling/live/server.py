@@ -150,7 +150,7 @@ class Server:
 
     async def start(self) -> None:
         app = web.Application(middlewares=[self._guard], client_max_size=_MAX_BODY_BYTES)
-        app.on_response_prepare.append(_add_headers)
+        app.on_response_prepare.append(_prepare)
         for path, (name, kind) in FILES.items():
             app.router.add_get(path, functools.partial(_file, part(name).encode(), kind))
         app.router.add_get("/status.json", self._status_json)
@@ -282,5 +282,7 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+async def _prepare(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
+    if request.transport is not None:  # what is not read is waited for: closed with it, a connection would not count
+        request.transport.set_write_buffer_limits(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
 import random
 import resource
 import socket
@@ -186,6 +187,30 @@ async def test_a_new_connection_takes_the_place_of_the_one_that_waits_longest(tm
         assert b" 409 " in await asking[0].readline(), "it was being answered"
         for writer in (asking[1], *served_since):
             writer.close()
+
+
+async def test_a_connection_whose_answer_nobody_reads_counts_as_one(tmp_path, quick, monkeypatch):
+    """Closed with what was not read, it was not counted, and kept its descriptor for as long as its client liked."""
+    listen = socket.create_server
+
+    def listen_with_little_memory(*place, **more):
+        listening = listen(*place, **more)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        return listening
+
+    monkeypatch.setattr(socket, "create_server", listen_with_little_memory)
+    async with served(tmp_path) as place:
+        with ExitStack() as opened_sockets:
+            before = len(os.listdir("/proc/self/fd"))
+            for number in range(12):
+                client = opened_sockets.enter_context(socket.socket())
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(client, place)
+                client.sendall(head(place, "/page.js") * 2)
+                if number % 3 == 2:
+                    await asyncio.sleep(0.4)  # they have been silent for too long
+            assert len(os.listdir("/proc/self/fd")) - before <= 12 + server.MAX_CONNECTIONS
 
 
 async def test_the_page_goes_on_when_no_connection_could_be_accepted(tmp_path, quick):

@@ -40,6 +40,7 @@ from tests.recorded_disk import Recording, recorded
 from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
 from tests.simulated.network import Away, Network
 from tests.simulated.redis import Redis
+from tests.simulated.visitors import Page
 from tests.simulated.web import Workers
 
 LONGEST_S = 6 * 3600.0  # seconds of virtual time after which a session that goes on has hung; chosen
@@ -179,7 +180,7 @@ class Edit(NamedTuple):
     """What a person does while a session runs."""
 
     after_s: float
-    what: str  # control, stop, kill, clock or redis
+    what: str  # control, stop, kill, clock, redis or visit
     value: Any = None
 
 
@@ -292,6 +293,7 @@ class Session:
         self.disk.phase = self._phase if redis is None else str
         self._is_open = False
         self._redis = redis
+        self._page = Page(directory, lambda: bool(self.disk.met))
         self._crawlers: list[Crawler] = []
         self._places: dict[SqliteStore, Path] = {}  # store -> its directory
         self._is_killed = False
@@ -316,6 +318,7 @@ class Session:
             stack.enter_context(self._clock.shown())
             if self._redis is not None:
                 stack.enter_context(self._redis.standing_in())
+            stack.enter_context(self._page.standing_in())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
             for module, name, limit in (*LIMITS, *LIMITS_OF_CHANGES * bool(self._plan.changes)):
                 stack.enter_context(mock.patch.object(module, name, limit))
@@ -372,6 +375,9 @@ class Session:
         if ending.kind == "killed":
             return ending
         ending.wrong += [f"traceback: {line}" for line in ears.tracebacks]
+        ending.wrong += self._page.wrong
+        ending.wrong += ["live page: connections go on" for one in self._page.open[:1] if not one.is_closing()]
+        ending.wrong += [f"live page: {line}" for line in ears.lines if "live page could not answer" in line]
         stops = [line for line in ears.errors if line.startswith("The crawl stops: ")]
         others = [line for line in ears.errors if line not in stops and "is left aside until it is mended" not in line]
         ending.wrong += [f"error: {line}" for line in others]
@@ -441,6 +447,10 @@ class Session:
                     (self.directory / "control.yaml").write_bytes(edit.value)
                 if edit.value != CALM:  # what holds a crawl up is taken back
                     asyncio.get_running_loop().call_later(CONTROL_S, self._do, edit._replace(value=CALM))
+        elif edit.what == "visit":
+            with self.disk.spared():
+                self._page.visit(edit.value)
+            asyncio.get_running_loop().call_later(CONTROL_S, self._do, edit._replace(what="control", value=CALM))
         elif edit.what == "clock":
             self._clock.wall_ahead_s += edit.value
         elif edit.what == "kill":

@@ -129,7 +129,12 @@ def planned(seed: int) -> list[Plan]:
         plan = room.choice(plans)
         plan.options = {**plan.options, "CONCURRENT_REQUESTS": 2}
     changes = Random(f"changes {seed}")  # one of its own: what came later leaves older seeds as they were
-    return _changing(changes, plans, has_shards(seed)) if changes.random() < 0.45 else plans
+    if changes.random() < 0.45:
+        plans = _changing(changes, plans, has_shards(seed))
+    strangers = Random(f"strangers {seed}")
+    if has_shards(seed):
+        plans = [*(_meddled(strangers, plan) for plan in plans[:-1]), plans[-1]]
+    return [_visited(strangers, plan) for plan in plans]
 
 
 def _changing(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
@@ -147,6 +152,26 @@ def _changing(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
     if is_shared and rng.random() < 0.7:
         plans[rng.randrange(1, len(plans))].taken = _taken(rng, apart=rng.random() < 0.5)
     return plans
+
+
+def _meddled(rng: Random, plan: Plan) -> Plan:
+    """*plan*, in half of the cases with somebody who alters for a while what shards have in their Redis."""
+    if rng.random() < 0.5:
+        return plan
+    begin_s, pause_s = rng.uniform(0, 10), rng.choice((0.07, 0.3, 2.0))
+    edits = (Edit(begin_s + number * pause_s, "redis", "damaged") for number in range(rng.choice((1, 20, 100))))
+    faults = plan.faults if rng.random() < 0.3 else ()  # else hardly a session lasts as long
+    return replace(plan, edits=(*plan.edits, *edits), faults=faults)
+
+
+def _visited(rng: Random, plan: Plan) -> Plan:
+    """*plan*, in one case of six with a live page that is visited."""
+    if rng.random() > 1 / 6:
+        return plan
+    visits = [
+        Edit(rng.random() * rng.choice((4, 15, 60)), "visit", rng.random()) for _ in range(rng.choice((3, 9, 30)))
+    ]
+    return replace(plan, options={**plan.options, "SPIDERLING_PAGE": "127.0.0.1:0"}, edits=(*plan.edits, *visits))
 
 
 def _taken(rng: Random, apart: bool = False) -> Taken:

@@ -37,6 +37,7 @@ REMEMBERED = {
     200112: "after a power cut amid a run with SPIDERLING_DURABILITY=normal a start with full was refused",
     540: "a second take-down counted a URL that the first had taken from the queue",
     525: "a take-down passed over text that was written before the first commit",
+    48: "what a client of the live page did not read kept its connection, which did not count any more",
     50: "a start whose budget was spent took seeds when its state was closed, and failed",
 }
 """Seeds that have found a fault of the product, and what that was."""

@@ -454,7 +454,9 @@ class _History:
                 if self._redis is not None and not place.exists():
                     continue  # it has not begun yet
                 with closing(Inspection(place)) as crawl:
-                    yield from (f"damaged: {line}" for line in problems(crawl))
+                    if found := [*problems(crawl)]:
+                        yield from (f"damaged: {line}" for line in found)
+                        return
                     there = (url for url in self._lingering(crawl) if urlsplit(url).hostname in self._gone)
                     yield from (f"lingers: {url}" for url in there)
                     yield from self._versions(crawl)

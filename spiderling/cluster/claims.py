@@ -346,7 +346,7 @@ class Claim:
                 )
         except BadInput as error:
             if kept is None:
-                raise BadInput(f"{error} If that is not so, delete {self.map_key} in that Redis.") from error
+                raise BadInput(f"{error} If no shard of it runs, delete {self.map_key} there.") from error
             self.strange.report(self.map_key)
             self._redis.set(self.map_key, seal_map(kept, self._seal_of(kept)))
             return kept

@@ -270,7 +270,7 @@ async def _body(request: web.Request) -> dict[str, object]:
         body = json.loads(text)
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="The body did not come.\n") from None
-    except (ValueError, RecursionError, ConnectionError, web.RequestPayloadError):
+    except (ValueError, RuntimeError, ConnectionError, web.RequestPayloadError):  # too deep, or the client has left
         body = None
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="A JSON object is needed.\n")

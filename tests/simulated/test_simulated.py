@@ -38,6 +38,7 @@ REMEMBERED = {
     540: "a second take-down counted a URL that the first had taken from the queue",
     525: "a take-down passed over text that was written before the first commit",
     48: "what a client of the live page did not read kept its connection, which did not count any more",
+    60226: "a client that left the live page amid a control was told of in the log as a failure of the page",
     50: "a start whose budget was spent took seeds when its state was closed, and failed",
 }
 """Seeds that have found a fault of the product, and what that was."""

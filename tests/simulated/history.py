@@ -376,7 +376,7 @@ class _History:
             disk = Disk(directory, faults)
             error = self._command(directory, taken, disk)
             if isinstance(error, BadInput):
-                yield from [f"take-down: {error}"] if attempt or self._acknowledged.content else ()
+                yield from [f"take-down: {error}"] if self._acknowledged.content else ()
                 return
             self._told.taken_calls = disk.calls if attempt == 0 else self._told.taken_calls
             if disk.is_dead:

@@ -25,7 +25,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.engine.requests import PROBED
 from spiderling.fetch.errors import NameNotFound, NameServerFailure, TooSlow, TransferCut
 from spiderling.fetch.resolver import Resolution, Resolver
-from spiderling.frontier import LONGEST_PAUSE_S, Host, NetworkState, Trouble
+from spiderling.frontier import LONGEST_PAUSE_S, NetworkState, Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ class Offline:
         host = frontier.host(target.host) if target is not None else None
         if host is not None and not frontier.probes.may_ask(host):
             self._known.forget(origin, now())
-        elif target is None or not await self._ask(target, host):
+        elif target is None or not await self._ask(target):
             self._known.probe_later(now())
         else:
             self._known.probed(now())
@@ -179,8 +179,8 @@ class Offline:
     def _is_there(self) -> bool:
         return self._known.network is NetworkState.THERE
 
-    async def _ask(self, target: CanonicalUrl, host: Host | None) -> bool:
-        """Resolve the name of *target*, then ask *host* for its robots.txt, and note what answers.
+    async def _ask(self, target: CanonicalUrl) -> bool:
+        """Resolve the name of *target*, then ask its host for its robots.txt, and note what answers.
 
         False: a host that did not fail is being asked already, or is not due for a minute.
         """
@@ -194,10 +194,12 @@ class Offline:
         if self._known.has_told or self._is_there:
             return True
         address = next(filter(frontier.may_connect, found.addresses), None)
+        host = frontier.host(target.host)
         if host is None or address is None:
             return True
         while wait_s := frontier.probes.due_in(host, address, now()):
             await asyncio.sleep(wait_s)
+            host = frontier.host(target.host) or host  # a commit may have taken it from memory meanwhile
         if wait_s is None:
             return self._known.fails(host.name)
         begun = now()

@@ -445,7 +445,7 @@ def opened(directory: Path) -> AnyCrawl:
         parts = [stack.enter_context(closing(Inspection(place))) for place in places]
         begun = [part for part in parts if part.shard is not None or part.counts["discovered"]]
         if not begun:
-            raise BadInput(f"the shards in {directory} are only being made; look again in some seconds.")
+            raise BadInput(f"the shards in {directory} are only being made: start the crawl, or look again.")
         crawl = Shards(directory, begun)
         stack.pop_all()
     return crawl

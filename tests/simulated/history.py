@@ -129,7 +129,7 @@ def planned(seed: int) -> list[Plan]:
         plan = room.choice(plans)
         plan.options = {**plan.options, "CONCURRENT_REQUESTS": 2}
     changes = Random(f"changes {seed}")  # one of its own: what came later leaves older seeds as they were
-    if changes.random() < 0.45:
+    if changes.random() < 0.25:
         plans = _changing(changes, plans, has_shards(seed))
     strangers = Random(f"strangers {seed}")
     if has_shards(seed):

@@ -258,7 +258,7 @@ class Part(NamedTuple):
 def parts(seed: int) -> list[Part]:
     """All parts, of crawls of a small web."""
     links = Plan({"SPIDERLING_LINKS": "on"})
-    stopped = replace(links, edits=(Edit(4.0, "stop"),))
+    stopped = replace(links, edits=(Edit(6.0, "stop"),))  # after a checkpoint
     (ending, *_) = play(seed, [stopped, links], SMALL).endings
     written = next(call for call, kind in enumerate(ending.kinds, 1) if kind.startswith("sync corpus/"))
     down = replace(links, taken=Taken("w1.test"))

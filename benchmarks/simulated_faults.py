@@ -82,7 +82,7 @@ def _every(seed: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         found = list(every(seed, part))
         calls = len(found) // (2 + len(ERRORS))
         if calls < _LEAST_CALLS:
-            raise RuntimeError(f"the part {part.name} has {calls} calls only: its plan does not lead through it any more")
+            raise RuntimeError(f"the part {part.name} has {calls} calls only: its plan no longer leads through it")
         rows.append((part.name, calls, len(found)))
         histories += found
     return histories, rows

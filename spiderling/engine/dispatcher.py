@@ -99,7 +99,7 @@ class Dispatcher:
         self.changed.set()
 
     def due_in(self) -> float | None:
-        """Seconds until the next host is due and a request may start; None if only a change of something allows one."""
+        """Seconds until a request may start, as it looks now; None: not before something changes (`wake`)."""
         due = None
         if not self.may_ask() or not self.crawl.has_room(len(self._pages)) or self._crawler.engine.needs_backout():
             return None

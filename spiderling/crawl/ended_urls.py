@@ -45,6 +45,8 @@ async def _ask_again(crawl: Crawl, reason: Reason) -> tuple[int, int]:
     marks, batches = await asyncio.to_thread(_read_ends, crawl.jobdir.database, reason)
     asked = waiting = 0
     for number, ends in batches:
+        if crawl.stopping:
+            break
         with crawl.errors.changing():
             of_batch = crawl.frontier.ask_again(ends, crawl.now())
             asked += of_batch[0]

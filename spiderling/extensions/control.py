@@ -56,6 +56,8 @@ class Control(Extension):
 
     async def _poll(self) -> None:
         crawl = self.crawl
+        if crawl.stopping:  # the state may be closed at any moment; the next start reads the file
+            return
         try:
             text = self._changed_text(self._place)
             if text is None:

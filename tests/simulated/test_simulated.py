@@ -39,6 +39,7 @@ REMEMBERED = {
     525: "a take-down passed over text that was written before the first commit",
     48: "what a client of the live page did not read kept its connection, which did not count any more",
     60226: "a client that left the live page amid a control was told of in the log as a failure of the page",
+    9246: "control.yaml was applied to a crawl whose state was closed already, and the crawl ended as failed",
     50: "a start whose budget was spent took seeds when its state was closed, and failed",
 }
 """Seeds that have found a fault of the product, and what that was."""

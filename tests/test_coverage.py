@@ -126,7 +126,7 @@ def test_a_crawl_says_what_it_has_and_stops_when_that_is_enough(tmp_path: Path) 
         )
         assert enough.lines("Of the text on the web, the crawl has", "% of the words", "% of the pages")
         stopped = json.loads(crawl.state().meta["coverage"])[-1]
-        assert 0.2 <= stopped["words"][1] < stopped["words"][0] < 0.8
+        assert 0.2 <= stopped["words"][1] < stopped["words"][0] <= 0.8  # all that there is, if the machine looks late
         assert crawl.run().lines("is finished.")
     with closing(Inspection(crawl.directory)) as inspection:
         found, missing = look_up(inspection, read_lists(str(lists))[0])

@@ -119,14 +119,14 @@ def test_a_crawl_says_what_it_has_and_stops_when_that_is_enough(tmp_path: Path) 
         crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05)
         often = {"extensions.control.COVERAGE_S": 0.2}
         enough = crawl.start(
-            f"http://{HOSTS[0]}/0", ("-a", "coverage=.2"), COVERAGE_LISTS=lists, CONSTANTS=often
+            f"http://{HOSTS[0]}/0", ("-a", "coverage=.2"), COVERAGE_LISTS=lists, CONSTANTS=often, HOST_INTERVAL_S=0.4
         ).wait()
         assert enough.code == 0 and enough.lines("SPIDERLING_COVERAGE_SHARE=0.2 (-a coverage) is reached"), (
             enough.output
         )
         assert enough.lines("Of the text on the web, the crawl has", "% of the words", "% of the pages")
         stopped = json.loads(crawl.state().meta["coverage"])[-1]
-        assert 0.2 <= stopped["words"][1] < stopped["words"][0] <= 0.8  # all that there is, if the machine looks late
+        assert 0.2 <= stopped["words"][1] < stopped["words"][0] < 0.8
         assert crawl.run().lines("is finished.")
     with closing(Inspection(crawl.directory)) as inspection:
         found, missing = look_up(inspection, read_lists(str(lists))[0])

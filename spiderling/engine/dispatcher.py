@@ -324,21 +324,19 @@ class Dispatcher:
 
     def connect_in(self, request: Request) -> float:
         """Seconds until the connection for *request* may be opened."""
-        if (probed := request.meta.get(requests.PROBED)) is not None:
-            host, address = probed
-            return self.crawl.frontier.intervals.connect_in(host, address, self._now())
-        if (fetch := fetch_of(request)) is None:
-            return 0.0
-        return self.crawl.frontier.intervals.connect_in(fetch.host, fetch.address, self._now(), fetch.goes_on)
+        intervals = self.crawl.frontier.intervals
+        if (fetch := fetch_of(request)) is not None:
+            return intervals.connect_in(fetch.host, fetch.address, self._now(), fetch.goes_on)
+        host = request.meta.get(requests.PROBED)
+        return 0.0 if host is None else intervals.connect_in(host, request.meta["address"], self._now())
 
     def started(self, request: Request, address: str) -> None:
         """Note that *request* opens a connection to *address* now: its intervals begin."""
-        if (probed := request.meta.get(requests.PROBED)) is not None:
-            host, where = probed
-            self.crawl.frontier.probes.started(host, where, self._now())
         if (fetch := fetch_of(request)) is not None:
             with self._changing(fetch):
                 self.crawl.frontier.started(fetch, self._now(), address)
+        elif (host := request.meta.get(requests.PROBED)) is not None:
+            self.crawl.frontier.probes.started(host, address, self._now())
 
     def asked_again_in(self, request: Request) -> float:
         """Seconds until the host of *request* is asked again: 0 within a visit, inf if none of its URLs waits."""

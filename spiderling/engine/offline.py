@@ -205,7 +205,7 @@ class Offline:
         begun = now()
         frontier.probes.begin(host, address, begun)
         try:
-            meta = {"address": address, "verbatim_url": True, PROBED: (host, address)}
+            meta = {"address": address, "verbatim_url": True, PROBED: host}
             if await self._receives(Request(f"{target.origin}/robots.txt", headers=dict(self._headers), meta=meta)):
                 self._known.host_answered(target.origin, begun, now())
         finally:

@@ -31,7 +31,7 @@ _OWN_META = frozenset(
 )
 """Meta keys that belong to one attempt; they are not written to disk."""
 PROBED = "probed"
-"""Meta key of a probe of the network: its host and its address."""
+"""Meta key of a probe of the network: its host."""
 _ACCEPT = b"text/html,application/xhtml+xml;q=0.9,text/plain;q=0.5,*/*;q=0.1"
 
 

@@ -99,13 +99,13 @@ PLANTED: dict[str, tuple[Change, ...]] = {
         Change("frontier/intervals.py", "self.permitted(host, address, now)\n        entry", "return\n        entry"),
     ),
     "the connection of a probe of the network is not noted": (
-        Change("engine/dispatcher.py", "self.crawl.frontier.probes.started(host, where, self._now())", "pass"),
+        Change("engine/dispatcher.py", "self.crawl.frontier.probes.started(host, address, self._now())", "pass"),
     ),
     "a connection does not look whether its address is due": (
         Change(
             "engine/dispatcher.py",
-            "return self.crawl.frontier.intervals.connect_in(fetch.host",
-            "return 0 * self.crawl.frontier.intervals.connect_in(fetch.host",
+            "return intervals.connect_in(fetch.host",
+            "return 0 * intervals.connect_in(fetch.host",
         ),
     ),
     "Retry-After is not heeded": (

@@ -113,6 +113,7 @@ class Findings:
         self.cuts: dict[str, list[Cut]] = {}  # segment -> its cuts, first to last
         self.entries: Counter[str] = Counter()  # segment -> entries that go
         self.taken: defaultdict[str, list[int]] = defaultdict(list)  # segment -> numbers of its documents that go
+        self._kept_pages = 0  # of which a document goes
         self._read: Counter[str] = Counter()  # segment -> its documents, as far as it was read
         self.payloads: set[str] = set()  # digests of payloads that go, though records that stay refer to them
         self.digests: dict[int, int] = {}
@@ -141,8 +142,9 @@ class Findings:
         for _ in self.ended_rows({}, self._count_end, pack=lambda ends: b""):
             pass
         if crawl.options.trail == "off":
-            self.lost.update({f"end/{Reason.KEPT.value}": self.numbers["documents"]})
-            self.lost.subtract({f"end/{_TAKEN_DOWN}": self.numbers["documents"]})
+            untold = self._kept_pages - self.lost[f"end/{Reason.KEPT.value}"]  # since it is off
+            self.lost.update({f"end/{Reason.KEPT.value}": untold})
+            self.lost.subtract({f"end/{_TAKEN_DOWN}": untold})
         before = taken_down(crawl.meta)
         self.numbers["hosts"] = sum(drop.holds_host(host) > before.holds_host(host) for host in self.hosts.values())
 
@@ -198,9 +200,10 @@ class Findings:
             self.lost[f"fact/{fact if is_known else fact.partition('/')[0] + '/other'}"] += 1
         language = said.get("lang", "")
         is_later = "version" in said
+        self._kept_pages += not is_later
         self.lost.update({f"language/{language}": 1, "total/documents": 1})
         self.lost.update({f"fact/words/{language}": words, "total/words": words})
-        self.lost.update({"total/revisit_kept_bytes" if is_later else "total/kept_bytes": kept})
+        self.lost["total/revisit_kept_bytes"] += kept if is_later else 0
         self.numbers["words"] += words
         self.lost_by_host[said.get("host", "")].update(documents=1, words=words, kept_bytes=0 if is_later else kept)
 
@@ -240,7 +243,7 @@ class Findings:
         """
         cuts = {(name, cut.offset): cut.gone for name, found in self.cuts.items() for cut in found}
         asked_again: dict[str, int] = read_note(self.crawl.meta, ASKED_AGAIN, {})
-        seeds: dict[str, str] = read_note(self.crawl.meta, FAILED_SEEDS, {})
+        seeds = self._failed_seeds()
         query = "SELECT batch, time, segment, offset_bytes, keys, ends FROM ended ORDER BY batch"
         for batch, time, segment, offset, keys, packed in self.crawl.connection.execute(query):
             gone = cuts.get((segment, offset), [])
@@ -259,6 +262,14 @@ class Findings:
                 segment = row.name
                 offset -= shifts[bisect_left(behind, offset + 1)]
             yield time, segment, offset, keys, pack(ends) if ends else packed
+
+    def _failed_seeds(self) -> dict[str, str]:
+        return read_note(self.crawl.meta, FAILED_SEEDS, dict[str, str]())
+
+    def seeds_left(self) -> str:
+        """What the table ``meta`` is to say of seeds that failed: who names one that goes does not ask for it again."""
+        seeds = self._failed_seeds().items()
+        return json.dumps({key: _TAKEN_DOWN if int(key) in self._gone else reason for key, reason in seeds})
 
     def host_rows(self) -> Iterator[tuple[StoredHost, StoredHost]]:
         """The row of each of these hosts, and that which it is to have."""
@@ -332,8 +343,8 @@ class _PausedCrawl:
             self.findings = Findings(self._crawl, drop, proof)
         return self.findings
 
-    def begin(self, record: dict[str, Any], forgotten: Mapping[int, int]) -> None:
-        """Keep crawls out until all is done, and forget the digests of texts that go."""
+    def begin(self, record: dict[str, Any], forgotten: Mapping[int, int], stay: NDArray[np.int64]) -> None:
+        """Keep crawls out until all is done, and forget the digests of texts that go, but for those that *stay*."""
         self._targets: dict[str, Path] = {}  # segment -> where it is written anew
         for kind in KINDS:
             directory = self._jobdir.path / kind
@@ -345,7 +356,7 @@ class _PausedCrawl:
         files = [(new.parent.name, name, new.name) for name, new in self._targets.items()]
         self.begun = {"record": record, "files": [*self.begun.get("files", []), *files]}
         known = np.frombuffer(self._state.digests, np.int64)
-        left = _without(known, forgotten)
+        left = _without(known, forgotten, stay)
         rows = [(left[at : at + _KEYS_A_ROW].tobytes(),) for at in range(0, len(left), _KEYS_A_ROW)]
         rewritten = {"digest": rows} if len(left) < len(known) else {}
         self._store.commit(Changes(meta={TAKEDOWN: json.dumps(self.begun)}, rewritten=rewritten))
@@ -361,6 +372,8 @@ class _PausedCrawl:
         moved = {row.name: self._rewritten(row) for row in self._state.segments if row.name in self._targets}
         rows = [moved[row.name].row if row.name in moved else row for row in self._state.segments]
         hosts = [*found.host_rows()]
+        # those of a host that has moved went along, its documents did not (cluster/resharding.py)
+        found.lost["total/kept_bytes"] += sum(row.kept_bytes - after.kept_bytes for row, after in hosts)
         dropped = {row.id: row for row, after in hosts if row.waiting + row.parked > after.waiting + after.parked}
         purges = []
         for row in dropped.values():
@@ -380,7 +393,11 @@ class _PausedCrawl:
                 dropped=[*dropped],
                 counts={name: max(0, counts.get(name, 0) - number) for name, number in found.lost.items() if number},
                 # what was kept until now says nothing of the marginal yield any more
-                meta={TAKEDOWNS: json.dumps([*records, record]), "marginal": "[]"},
+                meta={
+                    TAKEDOWNS: json.dumps([*records, record]),
+                    FAILED_SEEDS: found.seeds_left(),
+                    "marginal": "[]",
+                },
                 events=[(record["time"], words)],
                 url_log=UrlLogBatch(now, purges=[purge for purge in purges if purge[-1]]),
                 blobs=found.recrawled((now - began) / DAY_S),
@@ -456,13 +473,17 @@ def _copy(old: IO[bytes], new: IO[bytes], end: int) -> None:
         new.write(piece)
 
 
-def _without(digests: NDArray[np.int64], forgotten: Mapping[int, int]) -> NDArray[np.int64]:
-    """*digests* without the *forgotten* ones, and those before each that its document has left too."""
+def _without(digests: NDArray[np.int64], forgotten: Mapping[int, int], stay: NDArray[np.int64]) -> NDArray[np.int64]:
+    """*digests* without the *forgotten* ones, and those before each that its document has left too.
+
+    A state that was made anew, or divided, may have there what other documents have left: of these some *stay*.
+    """
     gone: set[int] = set()
     for at in np.flatnonzero(np.isin(digests, np.array([*forgotten], np.int64)))[::-1].tolist():
         if at not in gone:
             gone.update(range(max(0, at + 1 - forgotten[int(digests[at])]), at + 1))
-    return np.delete(digests, [*gone])
+    places = np.array([*gone], np.int64)
+    return np.delete(digests, places[~np.isin(digests[places], stay)])
 
 
 def _named(record: Mapping[str, Sequence[str]]) -> str:
@@ -514,8 +535,10 @@ def take_down(directory: Path, hosts: Sequence[str], urls: Sequence[str], now: f
             record |= {"taken": {name: taken[name] for name in COUNTED}, "sha256": proof.hexdigest()}
         gone = dict(chain.from_iterable(one.digests.items() for one in found))
         stays = {text for one in found for text in one.texts if text in gone}
+        forgotten = {digest: number for digest, number in gone.items() if digest not in stays}
+        stay = np.concatenate([np.array(one.texts, np.int64) for one in found])
         for part in parts:
-            part.begin(record, {digest: number for digest, number in gone.items() if digest not in stays})
+            part.begin(record, forgotten, stay)
         for part in parts:
             part.carry_out(now)
         for part in parts:

@@ -19,7 +19,7 @@ from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.options import Options
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import url_key
+from spiderling.base.urls import owner_of, url_key
 from spiderling.cluster.resharding import reshard
 from spiderling.corpus.links import read_links
 from spiderling.corpus.warc import records
@@ -335,6 +335,35 @@ def test_pages_that_are_revisited_and_a_second_take_down(directory):
         assert not list(no_longer_there(crawl)), "they are in no corpus"
         records = json.loads(crawl.meta[TAKEDOWNS])
     assert [one["time"] for one in records] == [2.0, 3.0]
+    whole(directory)
+
+
+def test_a_trail_that_was_switched_off_and_on_is_no_damage_nor_counted_twice(directory, server):
+    crawl = of(directory)
+    for trail, number in (("off", 44), ("full", 54)):
+        goes_on = Crawl(directory, server, MAX_DOCUMENTS=number, TRAIL=trail, MAX_HOST_DOCUMENTS=number // 3, **KEPT)
+        assert goes_on.run(SEEDS).code == 0 and not damage_in(directory)
+        if trail == "off":
+            before = crawl.state().ends["kept"]
+            taken = take_down(directory, ["goes.test"], [], 1.0)
+            assert crawl.state().ends["kept"] == before - taken["documents"] and taken["documents"] > 5
+            whole(directory)
+
+
+def test_what_a_divided_crawl_had_of_a_host_that_moved(directory):
+    list(reshard(directory, 4, 1.0))
+    moved = [host for host in HOSTS if owner_of(host, 4)]
+    assert moved and take_down(directory, moved, [], 2.0)["documents"] > 5
+    whole(directory)
+
+
+def test_a_seed_that_failed_is_not_asked_for_again_though_it_is_named(directory, server):
+    crawl = Crawl(directory, server, MAX_DOCUMENTS=40, **KEPT)
+    nowhere = "http://nowhere.test/x"
+    assert crawl.run(f"{SEEDS} {nowhere}").code == 0 and crawl.state().ends["dns"] == 1
+    assert take_down(directory, [], [nowhere], 1.0)["urls"] == 1
+    assert Crawl(directory, server, MAX_DOCUMENTS=50, **KEPT).run(f"{SEEDS} {nowhere}").code == 0
+    assert "dns" not in crawl.state().ends and crawl.state().ends["taken-down"] == 1
     whole(directory)
 
 

@@ -16,7 +16,7 @@ import errno
 import io
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,6 +110,12 @@ class Recording:
         if name is not None and os.path.isfile(path):
             self._known[name] = os.path.getsize(path)
 
+    def move_below(self, source: Any, target: Any) -> None:
+        """The files of the folder *source* are those of *target*."""
+        former, new = self.name_of(source) or "", self.name_of(target) or ""
+        for name in _moving(former, [*self._known]):
+            self._known[new + name.removeprefix(former)] = self._known.pop(name)
+
     def forget(self, path: Any) -> None:
         """What stands at *path* from now on is another file."""
         self._known.pop(self.name_of(path) or "", None)
@@ -172,11 +178,17 @@ def _do(step: Step, files: dict[str, bytearray]) -> None:
         data.extend(bytes(max(0, step.offset - len(data))))
         del data[step.offset :]
     elif step.kind == "rename":
-        files[step.target] = files.pop(step.path, bytearray())
+        for name in _moving(step.path, files) or [step.path]:
+            files[step.target + name.removeprefix(step.path)] = files.pop(name, bytearray())
     elif step.kind == "link":
         files[step.target] = files[step.path]
     elif step.kind == "unlink":
         files.pop(step.path, None)
+
+
+def _moving(path: str, names: Iterable[str]) -> list[str]:
+    """The files that *path* is, or that are below it."""
+    return [name for name in names if name == path or name.startswith(f"{path}/")]
 
 
 def after_power_cut(recording: Recording, steps: int, rng: random.Random) -> dict[str, bytes]:
@@ -233,10 +245,12 @@ def _owners(recording: Recording, done: list[Step]) -> list[int | None]:
         if step.kind in ("write", "truncate"):
             numbers.setdefault(step.path, number)
         found.append(numbers.get(step.path))
-        if step.kind in ("rename", "link") and step.path in numbers:
-            numbers[step.target] = numbers[step.path]
-        if step.kind in ("rename", "unlink"):
-            numbers.pop(step.path, None)
+        moving = _moving(step.path, numbers) if step.kind in ("rename", "link", "unlink") else []
+        for name in moving:
+            if step.kind != "unlink":
+                numbers[step.target + name.removeprefix(step.path)] = numbers[name]
+            if step.kind != "link":
+                del numbers[name]
     return found
 
 
@@ -247,10 +261,11 @@ def _creations(recording: Recording, done: list[Step]) -> list[int]:
         if step.kind in ("write", "truncate") and step.path not in there:
             there.add(step.path)
             found.append(number)
-        if step.kind in ("rename", "link"):
-            there.add(step.target)
-        if step.kind in ("rename", "unlink"):
-            there.discard(step.path)
+        moving = _moving(step.path, there) if step.kind in ("rename", "link", "unlink") else []
+        if step.kind != "unlink":
+            there.update(step.target + name.removeprefix(step.path) for name in moving or [step.path])
+        if step.kind != "link":
+            there.difference_update(moving)
     return found
 
 
@@ -468,6 +483,8 @@ def _seen(name: str, function: Callable[..., Any], recording: Recording) -> Call
         for path in (source, target):
             recording.forget(path)
         recording.remember(target)
+        if os.path.isdir(target):
+            recording.move_below(source, target)
 
     def unlinking(path: Any, **more: Any) -> None:
         if os.path.lexists(path):

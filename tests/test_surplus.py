@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import xxhash
 from conftest import NETWORK, ROOT, Crawl, damage_in, page, scrapy
 
 from benchmarks.faults import SETTINGS
@@ -22,12 +24,15 @@ from spiderling.base.reasons import Reason
 from spiderling.corpus.segments import SegmentKind, SegmentWriter, read_documents
 from spiderling.corpus.warc import WarcKind
 from spiderling.crawl.crawl import Crawl as OpenCrawl
+from spiderling.frontier.recrawl.pages import unpacked_validators
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import log_of
 from spiderling.jobdir.damage import rebuild
 from spiderling.jobdir.directory import Jobdir, judge_surplus
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.takedown import take_down
+from tests.recorded_disk import Recording, recorded
 from webs.web import FixedWeb
 
 SEED = "http://a.test/"
@@ -507,6 +512,38 @@ def test_no_state_is_rebuilt_while_a_crawl_runs_or_from_nothing(killed, tmp_path
     held.close()
     with pytest.raises(BadInput, match="holds no segments"):
         list(rebuild(tmp_path / "nothing", GIVEN, 1e9))
+
+
+class Withheld(Recording):
+    """A disk that does not give the last segment of the corpus."""
+
+    def refusal(self, kind: str, name: str) -> int:
+        return errno.EIO if (kind, name) == ("open", f"corpus/{segments(self.directory)[-1].name}") else 0
+
+
+def test_what_a_disk_does_not_give_now_is_no_damage(killed, tmp_path):
+    job = copied(killed, tmp_path / "job", "state")
+    before = {path: path.read_bytes() for path in job.rglob("*-*") if path.is_file()}
+    with recorded(job, Withheld(job)), pytest.raises(StorageError, match=r"cs-.* cannot be read: Input/output error"):
+        list(rebuild(job, GIVEN, 1e9))
+    assert {path: path.read_bytes() for path in job.rglob("*-*") if path.is_file()} == before
+    assert "was made anew" in next(rebuild(job, GIVEN, 1e9)) and damage_in(job) == []
+
+
+def test_a_rebuilt_state_goes_on_as_any_other(killed, tmp_path):
+    """A revisit knows its texts, and what is taken down leaves those of other hosts known."""
+    job = copied(killed, tmp_path / "job", "state")
+    list(rebuild(job, GIVEN, 1e9))
+    with closing(Inspection(job)) as crawl:
+        times = [row["time"] for row in crawl.rows("SELECT time FROM validator")]
+        packed = b"".join(row["validators"] for row in crawl.rows("SELECT validators FROM validator"))
+    kept = {"\n".join(one.paragraphs).encode() for path in segments(job) for one in read_documents(path)}
+    fresh = {int.from_bytes(xxhash.xxh3_128_digest(text)[:8], "big") for text in kept}
+    fresh -= {one.text_key for one in unpacked_validators(packed)}
+    assert len(fresh) == 2, "those of the front pages, which are asked again for their links"
+    assert len(set(times)) == len(times) > 1
+    take_down(job, ["b.test"], [], 2e9)
+    assert damage_in(job) == []
 
 
 def test_the_state_of_a_shard_is_not_rebuilt(killed, tmp_path):

@@ -38,7 +38,7 @@ from spiderling.jobdir.card import model_digests, seeds_digest, write_card
 from spiderling.jobdir.coverage import read_lists
 from spiderling.jobdir.directory import Jobdir, undo
 from spiderling.jobdir.snapshots import Snapshots
-from spiderling.jobdir.state_reader import read_note
+from spiderling.jobdir.state_reader import OPTION_CHANGED, read_note
 from spiderling.jobdir.takedown import taken_down
 from spiderling.languages.registry import spell_out
 from spiderling.text.steps import choose
@@ -337,7 +337,7 @@ class Crawl:
             manifest["created"] = self.now()
         for key, value in manifest.items():
             self.checkpoint.set_meta(key, value)
-        for what in (*(f"option changed: {line}" for line in changed), *settled):
+        for what in (*(f"{OPTION_CHANGED}{line}" for line in changed), *settled):
             self.note_event(what)
 
 

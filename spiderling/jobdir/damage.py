@@ -49,9 +49,10 @@ from spiderling.frontier.url_states import OUT_OF_REACH
 from spiderling.jobdir.card import MANIFEST, facts_of, read_manifest
 from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment, counts_under
-from spiderling.jobdir.state_reader import queues_by_host, read_note, telling_damage
+from spiderling.jobdir.state_reader import OPTION_CHANGED, queues_by_host, read_note, telling_damage
 from spiderling.languages.registry import spell_out
 
+_STEP_S = 1e-5  # seconds between two batches of a trail that is made anew, each with a time of its own; chosen
 _MAX_NAMED = 5
 MADE_ANEW = "the state was made anew from what the crawl had written"  # the event that a new state notes
 _ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
@@ -135,9 +136,7 @@ def _trail(crawl: Inspection) -> Iterator[str]:
         if twice:
             yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
     counted = counts_under("end", crawl.counts)
-    purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
-    parked = sum(parked for _, parked in _lengths(crawl).values())
-    if reasons.total() + purged + parked < counted.total():
+    if crawl.rows("SELECT time FROM event WHERE what LIKE ?", f"{OPTION_CHANGED}{PREFIX}TRAIL: 'off'%"):
         return  # it was switched on later
     kept = Reason.KEPT.value
     if reasons[kept] != counted[kept]:
@@ -401,6 +400,7 @@ class _Rebuilding:
                 digests += self._document(document)
                 number += 1
             rows = [SegmentRow(surplus.path.name, frame.offset + frame.length, number)]
+            self.now += _STEP_S
             changes = self.frontier.drain(self.now)
             url_log = replace(changes.url_log, segment=surplus.path.name, offset=frame.offset)
             self._commit(replace(changes, segments=rows, digests=digests, url_log=url_log))
@@ -410,7 +410,8 @@ class _Rebuilding:
         said = document.attributes
         text = "\n".join(document.paragraphs).encode()
         new = [t for t, p in zip(document.paragraphs, document.details, strict=True) if "dup" not in p]
-        digests = tuple({digest_key(xxhash.xxh3_128_digest(part)) for part in (text, "\n".join(new).encode())})
+        digest = xxhash.xxh3_128_digest(text)
+        digests = tuple({digest_key(digest), digest_key(xxhash.xxh3_128_digest("\n".join(new).encode()))})
         kept = sum(len(paragraph.encode()) for paragraph in new) + max(0, len(new) - 1)
         kept = kept if len(new) < len(document.paragraphs) else whole_number(said.get("length", "")) or kept
         rate = float(said.get("yield") or 0)
@@ -425,6 +426,7 @@ class _Rebuilding:
             language=said.get("lang"),
             relevant=True,
             page_language=said.get("lang", ""),
+            text_key=int.from_bytes(digest[:8], "big"),  # a revisit finds the page unchanged
             document=b"",  # it is in the corpus
             facts=tuple(facts_of(said)),
         )

@@ -219,7 +219,7 @@ def _describe(found: Sequence[Surplus]) -> str:
 
 
 def _measure(path: Path, start: int, size: int) -> Surplus:
-    """The surplus of a file from byte *start* on; raises OSError, and StorageError if the disk fails."""
+    """The surplus of a file from byte *start* on; raises StorageError if the disk does not give what stands there."""
     whole = start
     documents = 0
     is_ended = False
@@ -232,7 +232,9 @@ def _measure(path: Path, start: int, size: int) -> Surplus:
             is_ended = ends_batch(frame.data) if is_archive else True
             documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
             whole = frame.offset + frame.length
-    except StorageError:
+    except StorageError as error:
+        if isinstance(error.__cause__, OSError):  # a disk may give later what it does not now
+            raise
         is_one_batch = is_one_batch and not is_ended
     return Surplus(path, start, whole, size, documents, is_one_batch)
 

@@ -30,6 +30,7 @@ from spiderling.frontier.storage.state_file import readable, what_to_do
 _DAMAGE = (sqlite3.Error, OverflowError, LookupError, TypeError, ValueError)
 """What using a value raises that cannot be in its column, or SQLite for what it cannot read."""
 _MAX_SAID = 120  # characters of an error's own message that are printed; it may quote what could not be read; chosen
+OPTION_CHANGED = "option changed: "  # beginning of an event; its name, and from what to what, follow
 _T = TypeVar("_T")
 
 

@@ -11,7 +11,7 @@ import asyncio
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -108,24 +108,42 @@ def plan(crawl: Crawl) -> bool:
 
 
 def _read(database: Path, marks: Mapping[str, int]) -> _Batches:
-    """The next batches, and what was found and noted up to the same time."""
+    """The next batches, and what was found and noted up to the last of them."""
     read = _Batches([], {}, Counter(), dict(marks))
-    until = 0.0
+    times = set()
     with _reading(database) as connection:
         connection.execute("BEGIN")  # the three tables as of one moment
         query = "SELECT batch, time, keys, ends FROM ended WHERE batch > ? ORDER BY batch LIMIT ?"
-        for batch, until, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
+        for batch, time, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
             read.marks["ended"] = batch
-            read.ended.extend((end, until) for end in unpack_ends(keys, ends) if end.reason in NOTED)
+            times.add(time)
+            read.ended.extend((end, time) for end in unpack_ends(keys, ends) if end.reason in NOTED)
         wanted = {end.key for end, _ in read.ended}
-        query = "SELECT batch, keys, validators FROM validator WHERE batch > ? AND time <= ?"
-        for batch, keys, packed in connection.execute(query, (marks.get("validator", 0), until)):
+        query = "SELECT keys, validators FROM validator WHERE batch > ? AND batch <= ?"
+        for keys, packed in connection.execute(query, _next(connection, "validator", read.marks, times)):
             read.validators.update(zip(unpack_keys(keys), unpacked_validators(packed), strict=True))
-            read.marks["validator"] = batch
-        query = "SELECT batch, pages FROM found WHERE batch > ? AND time <= ?"
-        for batch, pages in connection.execute(query, (marks.get("found", 0), until)):
+        query = "SELECT pages FROM found WHERE batch > ? AND batch <= ?"
+        for (pages,) in connection.execute(query, _next(connection, "found", read.marks, times)):
             runs = unpack_keys(pages)
             for page, number in zip(runs[::2], runs[1::2], strict=True):
                 read.links[page] += number * (page in wanted)
-            read.marks["found"] = batch
     return read
+
+
+def _next(
+    connection: sqlite3.Connection, table: str, marks: dict[str, int], times: Collection[float]
+) -> tuple[int, int]:
+    """The batches of *table* to be read: from after its mark, which is set anew, to the last that one of *times* has.
+
+    What a commit writes to several tables has one time.  Later commits may have earlier ones: clocks are set back.
+    """
+    first = last = marks.get(table, 0)
+    newest = max(times, default=0.0)
+    rows = connection.execute(f"SELECT batch, time FROM {table} WHERE batch > ? ORDER BY batch", (first,))  # noqa: S608
+    for batch, time in rows:
+        if time in times:
+            last = batch
+        elif time > newest:
+            break
+    marks[table] = last
+    return first, last

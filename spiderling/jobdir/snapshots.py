@@ -153,6 +153,8 @@ class Snapshots:
         database = self._target / _DATABASE
         if self._created is None:
             self._created = _notes(self._source / _DATABASE)[0].get("created")
+        if self._created is None:  # the crawl has not begun
+            return
         self._look()
         database.parent.mkdir(parents=True, exist_ok=True)
         new = database.with_name(f"{database.name}.new")

@@ -86,6 +86,16 @@ def test_a_snapshot_has_what_was_committed_and_only_what_is_new_is_written(work,
     assert "5b" not in texts(saved)
 
 
+def test_a_crawl_that_has_not_begun_has_no_snapshot(work, tmp_path):
+    """One without the time when it was begun would count as that of another crawl."""
+    work.snapshots.write()
+    assert not (tmp_path / "shared/cs").exists()
+    work.commit("one")
+    for _ in range(2):
+        work.snapshots.write()
+    assert texts(tmp_path / "shared/cs") == "one\n" and not work.failed
+
+
 def test_the_state_may_be_written_while_it_is_copied(work, tmp_path, monkeypatch):
     """The snapshot is one commit, though others follow and SQLite empties its log whenever it may."""
     monkeypatch.setattr(snapshots, "PIECE_BYTES", 4096)

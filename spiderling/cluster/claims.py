@@ -385,8 +385,8 @@ class Claim:
         patience_s = self._options.takeover_s or math.inf
         others = [shard for shard in range(self._options.shards) if shard not in self._saved]
         while True:
-            claimed = self._read_claims().items()
-            ours = sorted({*here, *(shard for shard, place in claimed if place == self._place)} - self._saved)
+            claimed = self._read_claims()
+            ours = sorted({*here, *(shard for shard, place in claimed.items() if place == self._place)} - self._saved)
             now = time.monotonic()
             silent = {shard: silent.get(shard, now) for shard in self._saved if not self._is_leased(shard)}
             lost = [shard for shard, since in silent.items() if now - since >= patience_s]
@@ -394,7 +394,8 @@ class Claim:
                 if (shard := self._take_lease(known, new)) is not None:
                     return shard
             waits = bool(silent) and patience_s < math.inf
-            if not waits and (now > end or not ours):
+            may_be_free = ours or not claimed.keys() >= {*others}  # of others Redis may have lost whose they are
+            if not waits and (now > end or not may_be_free):
                 raise NoFreeShard(
                     f"no shard is free: each of the {self._options.shards} of the crawl at Redis {self._server} is at "
                     "work, or has its directory or snapshot elsewhere. There is nothing to do for this process."

@@ -100,21 +100,10 @@ def reshard(directory: Path, shards: int, now: float) -> Iterator[str]:
 
 def _former_map(directory: Path, shards: int) -> ShardMap:
     """The map by which the crawl in *directory* is divided now, before it has so many *shards*."""
-    maps: list[ShardMap] = []
-    pending = 0
     places = parts_in(directory)
-    for place in places:
-        with closing(Inspection(place)) as part, telling_damage(part.database):
-            pending = pending or read_note(part.meta, PENDING, 0)
-            if part.rows("SELECT id FROM recrawled LIMIT 1"):
-                raise BadInput(f"{directory} revisits its pages, and the plan of revisits cannot be divided.")
-            if kept := read_note(part.meta, MAP_KEY, dict[str, Any]()):
-                maps.append(ShardMap.from_json(json.dumps(kept)))
-            elif not maps:  # a crawl of one process; it gets the same id if this has to be done again
-                options = part.options
-                accepted = languages.find_languages(options.lang, options.models)
-                crawl_id = blake2b(part.meta["created"].encode(), digest_size=CRAWL_ID_BYTES).hexdigest()
-                maps.append(ShardMap(1, "+".join(info.code for info in accepted), options.dedup, crawl_id))
+    maps, unbegun, pending = _read_maps(directory, places)
+    if not maps:
+        raise BadInput(f"no crawl has begun in {directory}: give the crawl's usual command first.")
     former = min(maps, key=lambda one: one.shards)
     if pending not in (0, shards):
         raise BadInput(f"{directory} is being divided over {pending} shards: end that first, with --shards {pending}.")
@@ -123,10 +112,38 @@ def _former_map(directory: Path, shards: int) -> ShardMap:
             f"{directory} has {count_of(former.shards, 'shard')}, and --shards must be more, up to {MAX_SHARDS}. To "
             "use fewer machines, run several shards on one."
         )
-    missing = [name_of(number) for number in range(former.shards) if directory / name_of(number) not in places]
+    names = [name_of(number) for number in range(former.shards)]
+    missing = [name for name in names if directory / name not in places]
     if missing and places != [directory]:
         raise BadInput(f"all {former.shards} shards must be in {directory}, but {', '.join(missing)} is not.")
+    if new := [name for name in names if name in unbegun]:
+        raise BadInput(f"{', '.join(new)} in {directory} has not begun: give the crawl's usual command first.")
     return former
+
+
+def _read_maps(directory: Path, places: Sequence[Path]) -> tuple[list[ShardMap], list[str], int]:
+    """The maps that the states in *places* have; which know nothing of a crawl yet; and what is being done.
+
+    The last is the number of shards over which the crawl is being divided; 0: none.
+    """
+    maps: list[ShardMap] = []
+    unbegun: list[str] = []
+    pending = 0
+    for place in places:
+        with closing(Inspection(place)) as part, telling_damage(part.database):
+            pending = pending or read_note(part.meta, PENDING, 0)
+            if part.rows("SELECT id FROM recrawled LIMIT 1"):
+                raise BadInput(f"{directory} revisits its pages, and the plan of revisits cannot be divided.")
+            if kept := read_note(part.meta, MAP_KEY, dict[str, Any]()):
+                maps.append(ShardMap.from_json(json.dumps(kept)))
+            elif "options" not in part.meta:
+                unbegun.append(place.name)
+            elif not maps:  # a crawl of one process; it gets the same id if this has to be done again
+                options = part.options
+                accepted = languages.find_languages(options.lang, options.models)
+                crawl_id = blake2b(part.meta["created"].encode(), digest_size=CRAWL_ID_BYTES).hexdigest()
+                maps.append(ShardMap(1, "+".join(info.code for info in accepted), options.dedup, crawl_id))
+    return maps, unbegun, pending
 
 
 def _become_shard(directory: Path) -> None:

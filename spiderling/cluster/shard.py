@@ -208,6 +208,8 @@ class Shard:
         self._totals = CrawlTotals(self.number, crawl.frontier.ledger.totals, self._claim.totals)
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
+        self._pages_elsewhere = crawl.done_elsewhere["pages"]  # when others were last read
+        crawl.frontier.reachability.others_answered(crawl.now())  # if not, it will soon be known
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self._keep_records()
         self._transport = transport = RedisTransport(
@@ -380,6 +382,7 @@ class Shard:
         self._totals.merge(totals, living)
         self._crawl.done_elsewhere = self._totals.elsewhere()
         self._crawl.processes = max(1, len(living))
+        self._note_answers()
         is_new = not places.items() <= self._places.items()
         self._places |= places
         known = self._totals.to_publish()
@@ -391,6 +394,14 @@ class Shard:
         if is_new or now - self._kept_at >= _KEPT_S:
             self._kept_at = now
             self._keep_records()
+
+    def _note_answers(self) -> None:
+        """Let the frontier know that other shards get answers, or would if they had anything to ask for."""
+        pages = self._crawl.done_elsewhere["pages"]
+        others = [status for other, status in self._living.items() if other != self.number]
+        if pages > self._pages_elsewhere or (pages and others and all(one.is_idle for one in others)):
+            self._crawl.frontier.reachability.others_answered(self._crawl.now())
+        self._pages_elsewhere = pages
 
     def _keep_records(self) -> None:
         """Put what is known of all shards into the state."""

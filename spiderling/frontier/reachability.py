@@ -10,6 +10,9 @@ against host and URL until the fault is known:
 
 While the network is away nothing is handed out.  Hosts are probed one at a time, with growing pauses; the first answer
 ends that.  If no host has ever answered and no name exists (UNKNOWN_NAMES), waiting is useless.
+
+A shard of a crawl may have few hosts, and none that ever answered.  As long as other shards get answers, its failures
+are theirs.
 """
 
 from __future__ import annotations
@@ -78,6 +81,7 @@ class Reachability:
         self.has_answered = False  # whether any host has answered in this crawl
         self._has_found = False
         """Whether a host has answered, or a name has an address, since the start and since the network was away."""
+        self._others_at = -math.inf  # when it was last known that other shards of the crawl get answers
         self._held: list[_Failure] = []
         self._failing: dict[str, Trouble] = {}
         self._decided: list[tuple[Callable[[bool], None], bool]] = []
@@ -118,6 +122,12 @@ class Reachability:
             self._failing[name] = Trouble.NO_SUCH_NAME
             self.has_told = True
 
+    def others_answered(self, now: float) -> None:
+        """Other shards of the crawl have got answers lately, or have nothing left to ask for."""
+        self._others_at = now
+        if not self.has_answered:
+            self._evidence(now, now, set(Trouble) - {Trouble.NAME_SERVER})
+
     def _evidence(self, begun: float, now: float, of: set[Trouble]) -> None:
         if self.network is NetworkState.AWAY:
             if of.intersection(self._failing.values()):
@@ -143,6 +153,9 @@ class Reachability:
         """Judge the network anew, by how many of the *at_work* hosts with URLs fail and for how long."""
         if self.network not in (NetworkState.THERE, NetworkState.AWAY) or not self._failing:
             return self.network
+        is_new = not (self.has_answered or Trouble.NAME_SERVER in self._failing.values())
+        if is_new and now - self._others_at < LONGEST_PAUSE_S:
+            return self.network  # what other shards get will tell
         waited_s = now - (self._held[0].time if self.network is NetworkState.THERE else self.away_since)
         are_all = len(self._failing) >= at_work
         only_names = not self.has_answered and set(self._failing.values()) == {Trouble.NO_SUCH_NAME}

@@ -91,6 +91,13 @@ def test_a_killed_process_gets_its_shard_again_when_its_lease_has_run_out(server
     assert claimed(server, tmp_path / "cs", shards=1).map == first.map
 
 
+def test_a_shard_whose_record_redis_has_lost_is_waited_for_as_long_as_a_killed_one_keeps_its_lease(server, tmp_path):
+    """Nothing but its record says that the lease of a process killed early is of this directory."""
+    first = claimed(server, tmp_path / "cs", shards=1)
+    server.command("DEL", first.seal.key("shards"))
+    assert claimed(server, tmp_path / "cs", shards=1).shard == 0
+
+
 def test_a_crawl_that_is_long_in_opening_keeps_its_lease(server, tmp_path):
     first = claimed(server, tmp_path / "cs", shards=1)
     first.begin_keeping()

@@ -182,8 +182,20 @@ def test_what_cannot_be_divided_is_told(tmp_path, paused):
     list(reshard(directory, 3, 0.0))
     with pytest.raises(BadInput, match=r"has 3 shards, .* To use fewer machines, run several shards on one"):
         list(reshard(directory, 2, 0.0))
+    for name in ("shard-01", "shard-00"):
+        (directory / name).rename(tmp_path / name)
+        (directory / name / "state").mkdir(parents=True)
+        SqliteStore(directory / name / "state/frontier.sqlite").close()
+        with pytest.raises(BadInput, match=rf"{name}.* has not begun: give the crawl's usual command first"):
+            list(reshard(directory, 4, 0.0))
+    shutil.rmtree(directory / "shard-02")
+    with pytest.raises(BadInput, match="no crawl has begun in"):
+        list(reshard(directory, 4, 0.0))
+    for name in ("shard-00", "shard-01"):
+        shutil.rmtree(directory / name)
+        (tmp_path / name).rename(directory / name)
     (directory / "shard-01").rename(tmp_path / "elsewhere")
-    with pytest.raises(BadInput, match=r"all 3 shards must be in .*, but shard-01 is not"):
+    with pytest.raises(BadInput, match=r"all 3 shards must be in .*, but shard-01, shard-02 is not"):
         list(reshard(directory, 4, 0.0))
 
 

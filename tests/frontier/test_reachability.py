@@ -124,6 +124,27 @@ def test_names_that_do_not_exist_are_waited_for_only_where_something_answered_be
     assert crawl.known.look(2, 10.0) is NetworkState.AWAY, "no connection succeeds at all"
 
 
+def test_a_shard_none_of_whose_hosts_ever_answered_goes_by_what_others_get() -> None:
+    crawl = Crawl()
+    crawl.known.others_answered(5.0)
+    crawl.fails("no.cz", 10.0, Trouble.NO_SUCH_NAME)
+    crawl.fails("dead.cz", 11.0)
+    crawl.fails("late.cz", 30.0, Trouble.TIMEOUT)
+    assert crawl.known.look(3, 40.0) is NetworkState.THERE and not crawl.told()
+    crawl.known.others_answered(20.0)
+    assert crawl.told() == [("no.cz", True), ("dead.cz", True)], "what failed later is not known yet"
+    assert crawl.known.look(1, 20.0 + LONGEST_PAUSE_S) is NetworkState.AWAY and crawl.told() == [("late.cz", False)]
+    crawl.known.others_answered(100.0)
+    assert crawl.known.look(1, 100.0) is NetworkState.THERE
+
+    for of_its_own in (Crawl("http://a.cz"), Crawl()):
+        of_its_own.known.others_answered(10.0)
+        of_its_own.fails("h", 11.0, Trouble.NAME_SERVER)
+        assert of_its_own.known.look(1, 12.0) is not NetworkState.THERE, "its own name server, or an answer, tells more"
+        of_its_own.known.others_answered(13.0)
+        assert ("h", True) not in of_its_own.told()
+
+
 def test_a_network_that_was_away_is_proven_by_a_name_that_exists_or_a_host_that_answers() -> None:
     for proof in (
         lambda known: known.name_answered("a.cz", 13.0, 13.0),
@@ -252,7 +273,9 @@ def test_what_answered_survives_the_process() -> None:
 
 
 EVENTS = st.tuples(
-    st.sampled_from(["fail", "answer", "name", "look", "probe"]), st.integers(0, 5), st.sampled_from(list(Trouble))
+    st.sampled_from(["fail", "answer", "name", "look", "probe", "others"]),
+    st.integers(0, 5),
+    st.sampled_from(list(Trouble)),
 )
 
 
@@ -269,6 +292,8 @@ def test_every_failure_gets_one_verdict_and_none_is_charged_while_the_network_is
             crawl.known.name_answered(f"h{host}.cz", now - host / 2, float(now))
         elif what == "look":
             crawl.known.look(host, float(now))
+        elif what == "others":
+            crawl.known.others_answered(float(now))
         elif crawl.known.network in (NetworkState.DOUBTED, NetworkState.AWAY):
             assert crawl.known.next_probe()
             crawl.known.probed(float(now))

@@ -19,14 +19,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import result, table
-from tests.simulated.history import ERRORS, Told, every, parts, play, shrunk
+from tests.simulated.history import Told, every, parts, play, shrunk
+from tests.simulated.plans import ERRORS
 from tests.simulated.planted import PLANTED, planted
 
 _SEEDED = {"PYTHONHASHSEED": "0"}  # so that a seed gives the same history in each process
@@ -46,7 +47,7 @@ def main() -> None:
         return
     seeds = options.only or range(options.first, options.first + options.seeds)
     if options.every:
-        histories, rows = _every(options.first)
+        histories, rows = _every(options.first, options.part)
         table(("part", "calls", "histories"), rows)
     else:
         histories = [(seed, None) for seed in seeds]
@@ -74,11 +75,13 @@ def main() -> None:
     sys.exit(1 if wrong else 0)
 
 
-def _every(seed: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """All histories in which one call fails; each part with its numbers of calls and of histories."""
+def _every(seed: int, names: Collection[str]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """All histories in which one call of the parts of these *names* fails, or of all; each part with its numbers."""
     histories: list[tuple[Any, ...]] = []
     rows: list[tuple[Any, ...]] = []
     for part in parts(seed):
+        if names and part.name not in names:
+            continue
         found = list(every(seed, part))
         calls = len(found) // (2 + len(ERRORS))
         if calls < _LEAST_CALLS:
@@ -97,6 +100,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument("--planted", action="store_true", help="whether mended faults would be found")
     parser.add_argument("--every", action="store_true", help="fail every call of a small crawl")
+    parser.add_argument("--part", nargs="+", default=(), metavar="NAME", help="with --every: these parts alone")
     parser.add_argument("--until-wrong", action="store_true", help="end at the first failure, without making it small")
     options = parser.parse_args()
     options.seeds = 25 if options.quick else options.seeds
@@ -117,7 +121,7 @@ def _play(history: tuple[Any, ...]) -> Told:
 
 
 def _tell(told: Told, is_brief: bool) -> None:
-    print(f"seed {told.seed}: {told.wrong[0]}")
+    print(f"seed {told.seed}: {told.wrong[0]}", flush=True)
     if not is_brief:
         told = shrunk(told)
         print(f"  the least that does it: {told.wrong[0]}")

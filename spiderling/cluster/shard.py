@@ -209,7 +209,7 @@ class Shard:
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
         self._pages_elsewhere = crawl.done_elsewhere["pages"]  # when others were last read
-        crawl.frontier.reachability.others_answered(crawl.now())  # if not, it will soon be known
+        crawl.frontier.others_answered(crawl.now())  # if not, it will soon be known
         crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self._keep_records()
         self._transport = transport = RedisTransport(
@@ -400,7 +400,7 @@ class Shard:
         pages = self._crawl.done_elsewhere["pages"]
         others = [status for other, status in self._living.items() if other != self.number]
         if pages > self._pages_elsewhere or (pages and others and all(one.is_idle for one in others)):
-            self._crawl.frontier.reachability.others_answered(self._crawl.now())
+            self._crawl.frontier.others_answered(self._crawl.now())
         self._pages_elsewhere = pages
 
     def _keep_records(self) -> None:

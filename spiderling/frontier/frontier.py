@@ -429,6 +429,10 @@ class Frontier:
         """A message for the user: how many hosts fail, and how; '' unless the network is away."""
         return self.reachability.summary(self.host_states.at_work())
 
+    def others_answered(self, now: float) -> None:
+        """Other shards of the crawl have got answers lately, or have nothing left to ask for."""
+        self.reachability.others_answered(now)
+
     def throttled(self, now: float) -> tuple[int, int]:
         """(hosts that would be due at *now* and wait since they yield little, places in use)."""
         return self.schedule.throttle.number(now), self.schedule.places_used

@@ -6,15 +6,13 @@ it fails in the same way.
 
 from __future__ import annotations
 
-import errno
 import gc
-import math
 import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -23,17 +21,21 @@ from typing import NamedTuple
 from unittest import mock
 from urllib.parse import urlsplit
 
-from spiderling.base.errors import BadInput, SpiderlingError
+from aiohttp import web_app
+
+from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
 from spiderling.base.urls import owner_of
+from spiderling.cluster.resharding import reshard
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import CorpusDocument, read_documents
 from spiderling.corpus.warc import records
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
 from spiderling.frontier.storage.state_file import usable_version
 from spiderling.jobdir import card
-from spiderling.jobdir.damage import problems
+from spiderling.jobdir.damage import problems, rebuild
 from spiderling.jobdir.directory import KINDS
 from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.snapshots import Snapshots, snapshot_of, take_over
 from spiderling.jobdir.takedown import take_down
 from tests.recorded_disk import after_kill, after_power_cut, recorded, write_files
 from tests.simulated.clock import Clock, Killed
@@ -41,9 +43,9 @@ from tests.simulated.crawl import (
     CALM,
     SETTINGS,
     SHARDS,
-    SHORT,
     SOFTWARE,
     Acknowledged,
+    Act,
     Disk,
     Edit,
     Ending,
@@ -53,42 +55,15 @@ from tests.simulated.crawl import (
     Taken,
     is_older,
 )
-from tests.simulated.network import Away, Network
-from tests.simulated.redis import TROUBLES, Redis
+from tests.simulated.network import Network
+from tests.simulated.plans import ERRORS, FIRST_OF_SHARDS, has_shards, is_wider, leaves_out, planned
+from tests.simulated.redis import Redis
+from tests.simulated.strange import garbled
 from tests.simulated.web import Web, generated
 
 SCRATCH = Path("/dev/shm") if Path("/dev/shm").is_dir() else None  # where histories are played, in memory
-CODES = (0, 0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE, SHORT)
-"""What a fault is: a kill in half of the cases."""
-ERRORS = sorted({*CODES} - {0})
-CONTROLS = (
-    b"pause: true\n",
-    b"pause: [\n",
-    b"\xff\xfe",
-    b"host_interval_s: 2\n",
-    b"nonsense: 1\n",
-    b"ip_interval_s: 0.5\n",
-    b"block: " + b"[" * 5000,
-    b"seeds: &all ['http://h0.test/0', 'http://nowhere/', 'x', *all]\n",
-    b"seeds: ['http://h0.test/0', 'http://nowhere/', 'http://10.0.0.1/']\nblock_networks: ['10.0.0.0/8']\n",
-    b"ask_again: [dns, connection, timeout, http-error]\n",
-    b"reopen: [w1.test, h2.test]\nmax_pages: 12\n",
-    b"pause: true\npause: false\nmax_pages: 1e400\n",
-)
-FIRST_OF_SHARDS = 1_000_000  # seeds from this one on are of crawls with shards
+_DEDUP = "SPIDERLING_DEDUP"
 SPARE_S = 1e-3  # seconds by which an interval may be short: what a float leaves out
-YEARS_20_S = 6.3e8
-DAY_S = 86400.0
-CHANGES = (
-    {"SPIDERLING_HOST_INTERVAL_S": 2.0},
-    {"SPIDERLING_LINKS": "on"},
-    {"SPIDERLING_WARC": "on"},
-    {"SPIDERLING_TRAIL": "ends"},
-    {"SPIDERLING_DURABILITY": "normal"},
-    {"SPIDERLING_ACTIVE_HOSTS": 2},
-    {"SPIDERLING_MAX_DOCUMENTS": 10},
-    {"SPIDERLING_OPTOUTS": ""},
-)
 
 
 @dataclass(slots=True)
@@ -102,126 +77,11 @@ class Told:
     wrong: list[str] = field(default_factory=list)  # what must not be, each line with its kind before the colon
     cpu_s: float = 0.0
     documents: int = 0
-    taken_calls: int = 0  # on the disk, of the last take-down
+    commanded_calls: int = 0  # on the disk, of the last command of an operator
 
     @property
     def kind(self) -> str:
         return self.wrong[0].partition(":")[0] if self.wrong else ""
-
-
-def planned(seed: int) -> list[Plan]:
-    """Two or three sessions with faults, and one without."""
-    rng = Random(f"plan {seed}")
-    plans = [_faulty(rng) for _ in range(rng.randint(1, 3))]
-    if has_shards(seed):
-        plans = [_shared(rng, plan) for plan in plans]
-    plans.append(Plan(rests_s=rng.choice((0.0, 5.0, 5000.0))))
-    if rng.random() < 0.3 and not has_shards(seed):
-        taken = _taken(rng)
-        plans[-1 - (rng.random() < 0.3)].taken = taken
-    if rng.random() < 0.1 and not has_shards(seed):
-        revisits = _faulty(rng)
-        stop = Edit(rng.uniform(100, 3000), "stop")  # revisits begin after 20 minutes
-        rests_s = rng.choice((DAY_S, 20 * DAY_S))
-        plans.insert(-1, replace(revisits, edits=(*revisits.edits, stop), recrawl="on", rests_s=rests_s))
-    room = Random(f"room {seed}")
-    if room.random() < 0.1:
-        plan = room.choice(plans)
-        plan.options = {**plan.options, "CONCURRENT_REQUESTS": 2}
-    changes = Random(f"changes {seed}")  # one of its own: what came later leaves older seeds as they were
-    if changes.random() < 0.25:
-        plans = _changing(changes, plans, has_shards(seed))
-    strangers = Random(f"strangers {seed}")
-    if has_shards(seed):
-        plans = [*(_meddled(strangers, plan) for plan in plans[:-1]), plans[-1]]
-    return [_visited(strangers, plan) for plan in plans]
-
-
-def _changing(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
-    """*plans* with recrawls of a web that has changed; of shards also with a take-down."""
-    for _ in range(rng.choice((0, 1, 1, 2)) if is_shared else rng.choice((1, 1, 2))):
-        plan = _faulty(rng)
-        late = rng.choice((0, 200, 400, 10**9))  # calls after which its faults come; in a session are some 600
-        faults = tuple(fault._replace(call=fault.call + late) for fault in plan.faults)
-        edits = [edit for edit in plan.edits if edit.what not in ("stop", "kill") or rng.random() < 0.2]
-        edits.append(Edit(rng.uniform(150, 400), rng.choice(("stop", "stop", "kill"))))  # revisits begin after 200 s
-        rests_s = rng.choice((3 * DAY_S, 20 * DAY_S))
-        plan = replace(plan, faults=faults, edits=tuple(edits), recrawl="on", rests_s=rests_s)
-        plan.changes = rng.randrange(1, 10**6)
-        plans.insert(-1, _shared(rng, plan) if is_shared else plan)
-    if is_shared and rng.random() < 0.7:
-        plans[rng.randrange(1, len(plans))].taken = _taken(rng, apart=rng.random() < 0.5)
-    return plans
-
-
-def _meddled(rng: Random, plan: Plan) -> Plan:
-    """*plan*, in half of the cases with somebody who alters for a while what shards have in their Redis."""
-    if rng.random() < 0.5:
-        return plan
-    begin_s, pause_s = rng.uniform(0, 10), rng.choice((0.07, 0.3, 2.0))
-    edits = (Edit(begin_s + number * pause_s, "redis", "damaged") for number in range(rng.choice((1, 20, 100))))
-    faults = plan.faults if rng.random() < 0.3 else ()  # else hardly a session lasts as long
-    return replace(plan, edits=(*plan.edits, *edits), faults=faults)
-
-
-def _visited(rng: Random, plan: Plan) -> Plan:
-    """*plan*, in one case of six with a live page that is visited."""
-    if rng.random() > 1 / 6:
-        return plan
-    visits = [
-        Edit(rng.random() * rng.choice((4, 15, 60)), "visit", rng.random()) for _ in range(rng.choice((3, 9, 30)))
-    ]
-    return replace(plan, options={**plan.options, "SPIDERLING_PAGE": "127.0.0.1:0"}, edits=(*plan.edits, *visits))
-
-
-def _taken(rng: Random, apart: bool = False) -> Taken:
-    faults = (Fault(rng.choice((rng.randint(1, 60), rng.randint(1, 250))), rng.choice(CODES), rng.random() < 0.3),)
-    return Taken(rng.choice(("h0.test", "w1.test", "h2.test")), faults, rng.random() < 0.5, apart)
-
-
-def has_shards(seed: int) -> bool:
-    """Whether the crawl of *seed* has two shards."""
-    return seed >= FIRST_OF_SHARDS
-
-
-def _shared(rng: Random, plan: Plan) -> Plan:
-    """*plan* for shards: what happens to their Redis comes to it; its clock is no concern of theirs."""
-    edits = [edit for edit in plan.edits if edit.what != "clock"]
-    if rng.random() < 0.6:
-        begin_s = rng.uniform(0, 15)
-        edits.append(Edit(begin_s, "redis", rng.choice(TROUBLES)))
-        edits.append(Edit(begin_s + rng.choice((0.5, 4.0, 30.0)), "redis", "back"))
-    return replace(plan, edits=tuple(edits), is_older=False)
-
-
-def _faulty(rng: Random) -> Plan:
-    options: dict[str, object] = {}
-    for _ in range(rng.choice((0, 0, 1, 2))):
-        options |= rng.choice(CHANGES)
-    faults: tuple[Fault, ...] = ()
-    edits: list[Edit] = []
-    kind = rng.random()
-    after_s = rng.choice((0.0, 0.5, 3.0, 3.0, 12.0, 20.0)) + rng.random()
-    if kind < 0.7:
-        call = rng.choice((rng.randint(1, 25), rng.randint(20, 150), rng.randint(60, 700), rng.randint(60, 300)))
-        code = rng.choice(CODES)
-        faults = (Fault(call, code, code != 0 and rng.random() < 0.4),)
-    elif kind < 0.9:
-        edits.append(Edit(after_s, "stop"))
-    else:
-        edits.append(Edit(after_s, "kill"))
-    if rng.random() < 0.3:
-        edits.append(Edit(rng.uniform(0, 15), "control", rng.choice(CONTROLS)))
-    if rng.random() < 0.2:
-        edits.append(Edit(rng.uniform(0, 15), "clock", rng.choice((-YEARS_20_S, -60.0, 60.0, YEARS_20_S))))
-    away = (
-        Away(rng.uniform(0, 15), rng.choice((30.0, 100.0, 300.0)), rng.random() < 0.5) if rng.random() < 0.15 else None
-    )
-    if away and rng.random() < 0.7:
-        faults, edits = (), []  # else hardly a session lasts as long
-    is_cut = rng.random() < 0.5
-    is_older = rng.random() < 0.1
-    return Plan(options, faults, tuple(edits), is_cut, is_older, away, rng.choice((0.0, 1.0, 100.0, 1e5)))
 
 
 def play(seed: int, plans: list[Plan] | None = None, pages: int = 0) -> Told:
@@ -231,6 +91,8 @@ def play(seed: int, plans: list[Plan] | None = None, pages: int = 0) -> Told:
     gc.disable()  # with what killed sessions leave, a collection in the midst of a history costs more than one after it
     with tempfile.TemporaryDirectory(dir=SCRATCH, prefix="simulated-") as scratch:
         _History(told, Path(scratch)).play()
+    for cached in (one for one in vars(web_app).values() if hasattr(one, "cache_clear")):
+        cached.cache_clear()  # the handlers of each live page there was, and with them all of their session
     gc.collect()
     _freeze()
     told.cpu_s = time.process_time() - began
@@ -252,7 +114,8 @@ class Part(NamedTuple):
     name: str
     before: tuple[Plan, ...]  # the sessions before the one that has it
     plan: Plan
-    phase: str  # of that session
+    phase: str = ""  # of that session; '': what is done before it
+    first: int = 0  # the number from which its seeds are counted
 
 
 def parts(seed: int) -> list[Part]:
@@ -261,8 +124,11 @@ def parts(seed: int) -> list[Part]:
     stopped = replace(links, edits=(Edit(6.0, "stop"),))  # after a checkpoint
     (ending, *_) = play(seed, [stopped, links], SMALL).endings
     written = next(call for call, kind in enumerate(ending.kinds, 1) if kind.startswith("sync corpus/"))
-    down = replace(links, taken=Taken("w1.test"))
     killed = replace(links, faults=(Fault(written + 1, 0),))  # it has written text and not committed it
+    archived = replace(stopped, options={**links.options, "SPIDERLING_WARC": "on"})
+    kept = replace(archived, edits=(), snapshots="kept")
+    down = replace(links, taken=Taken("w1.test"))
+    later = replace(links, rests_s=100.0)
     return [
         Part("resume", (killed,), links, "start"),
         Part("creation", (), stopped, "start"),
@@ -270,24 +136,32 @@ def parts(seed: int) -> list[Part]:
         Part("close", (), stopped, "close"),
         Part("start", (stopped,), links, "start"),
         Part("migration", (stopped,), replace(links, is_older=True), "start"),
-        Part("take-down", (replace(stopped, options={**links.options, "SPIDERLING_WARC": "on"}),), down, "take-down"),
+        Part("take-down", (archived,), down),
+        Part("take-down of shards", (archived,), down, first=FIRST_OF_SHARDS),
+        Part("rebuild", (archived,), replace(later, act=Act("rebuild", 0.5))),
+        Part("take-over", (kept,), replace(later, snapshots="kept", act=Act("takeover", 0.5))),
+        Part("reshard", (archived,), replace(links, act=Act("reshard", 3)), first=FIRST_OF_SHARDS),
     ]
 
 
 def every(seed: int, part: Part) -> Iterator[tuple[int, list[Plan], int]]:
     """Histories in which each call of the *part* fails once, by each error."""
+    seed += part.first
     last = Plan({"SPIDERLING_LINKS": "on"})
     told = play(seed, [*part.before, part.plan, last], SMALL)
-    phases = told.endings[len(part.before)].phases
-    if part.plan.taken:
-        phases = [part.phase] * told.taken_calls
+    phases = told.endings[len(part.before)].phases if part.phase else [""] * told.commanded_calls
     for call, phase in enumerate(phases, 1):
         if phase != part.phase:
             continue
         for code, is_cut in ((0, False), (0, True), *((code, False) for code in ERRORS)):
-            failing = replace(part.plan, faults=(Fault(call, code),), power_cut=is_cut)
-            if part.plan.taken:
-                failing = replace(part.plan, taken=part.plan.taken._replace(faults=failing.faults, power_cut=is_cut))
+            failing = part.plan
+            faults = (Fault(call, code),)
+            if part.phase:
+                failing = replace(failing, faults=faults, power_cut=is_cut)
+            if failing.taken and not part.phase:
+                failing = replace(failing, taken=failing.taken._replace(faults=faults, power_cut=is_cut))
+            if failing.act and not part.phase:
+                failing = replace(failing, act=failing.act._replace(faults=faults, power_cut=is_cut))
             yield seed, [*part.before, failing, last], SMALL
 
 
@@ -295,24 +169,31 @@ class _History:
     def __init__(self, told: Told, scratch: Path) -> None:
         self._told = told
         self._scratch = scratch
+        self._snapshots = scratch / "snapshots"
+        self._snapshots.mkdir()
         self._now = scratch / "now"  # where the crawl is, under one name whatever kills and power cuts have left
         self._rng = Random(f"run {told.seed}")
         self._clock = Clock()
         changes = any(plan.changes for plan in told.plans)
         self._network = Network(self._web(), self._clock, self._rng, changes)
         self._acknowledged = Acknowledged()
-        self._gone: dict[str, float] = {}  # host that was taken down -> when
+        self._gone: dict[str, tuple[float, int]] = {}
+        """Host or URL that was taken down -> when, and how many URLs had been asked for by then."""
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
+        self._shards = SHARDS if has_shards(told.seed) else 1
 
     def _web(self) -> Web:
         """A web in which each shard has a host that answers: where none ever does, the network counts as away."""
         rng = Random(f"web {self._told.seed}")
-        shards = SHARDS if has_shards(self._told.seed) else 1
-        gone = {plan.taken.host for plan in self._told.plans if plan.taken and shards > 1}
+        shards = {SHARDS} if has_shards(self._told.seed) else {1}
+        shards |= {plan.act.value for plan in self._told.plans if plan.act and plan.act.what == "reshard"}
+        gone = {plan.taken.host for plan in self._told.plans if plan.taken and has_shards(self._told.seed)}
         while True:
             web = generated(rng, self._told.pages)
+            if is_wider(self._told.seed):
+                web.widen(rng)
             answering = web.addresses.keys() - web.manners.keys() - gone
-            if len({owner_of(host, shards) for host in answering}) == shards:
+            if all(len({owner_of(host, number) for host in answering}) == number for number in shards):
                 return web
 
     def play(self) -> None:
@@ -322,7 +203,10 @@ class _History:
             self._told.wrong += self._rest(directory, plan, number)
             if self._told.wrong:
                 return
-            session = Session(directory, plan, self._network, self._clock, self._rng, self._acknowledged, self._redis)
+            plan = replace(plan, snapshots=plan.snapshots and str(self._snapshots))
+            session = Session(
+                directory, plan, self._network, self._clock, self._rng, self._acknowledged, self._redis, self._shards
+            )
             ending = session.run()
             self._told.endings.append(ending)
             self._told.wrong += [f"{line} (session {number})" for line in ending.wrong]
@@ -348,6 +232,9 @@ class _History:
             self._network.web.change(Random(plan.changes))
         if directory.is_dir():
             (directory / "control.yaml").write_bytes(CALM)
+            if plan.act is not None and not is_older(directory):
+                acts = {"rebuild": self._rebuild, "reshard": self._reshard, "takeover": self._take_over}
+                yield from acts[plan.act.what](directory, plan.act, number)
             yield from self._take_down(directory, plan.taken, number) if plan.taken else ()
 
     def _move_to(self, name: str) -> None:
@@ -355,36 +242,51 @@ class _History:
         self._now.unlink(missing_ok=True)
         self._now.symlink_to(self._scratch / name)
 
-    def _image(self, disk: Disk, name: str, power_cut: bool) -> None:
+    def _image(self, disk: Disk, name: str, power_cut: bool, place: Path = Path("job")) -> None:
         """Go on with what the killed process, or the power cut, has left; what it has open still is elsewhere."""
         files = after_power_cut(disk, len(disk.steps), self._rng) if power_cut else after_kill(disk)
         self._move_to(name)
-        write_files(files, self._now / "job")
+        write_files(files, self._now / place)
 
-    def _take_down(self, directory: Path, taken: Taken, number: int) -> Iterator[str]:
+    def _take_down(self, directory: Path, taken: Taken, number: int, name: str = "") -> Iterator[str]:
         """Give the command, and give it again; what was acknowledged of other hosts stays."""
         places = self._places(directory)
         if is_older(directory):
             return
-        if self._redis is not None and None in [usable_version(place / "state/frontier.sqlite") for place in places]:
+        if self._redis is not None and not self._have_begun(places):
             return  # a shard that begins later knows of no take-down
         for place in places:
             (place / "state").mkdir(parents=True, exist_ok=True)
             (place / "state/lock").touch()  # which is not recorded, and there before all else
         before = self._documents(directory)
-        for attempt, faults in enumerate((taken.faults, ())):
-            disk = Disk(directory, faults)
-            error = self._command(directory, taken, disk)
-            if isinstance(error, BadInput):
-                yield from [f"take-down: {error}"] if self._acknowledged.content else ()
-                return
-            self._told.taken_calls = disk.calls if attempt == 0 else self._told.taken_calls
-            if disk.is_dead:
-                self._image(disk, f"{number} taken down", taken.power_cut)
+        name = name or self._named(taken)
+        hosts, urls = ([], [name]) if "/" in name else ([name], [])
+
+        def work() -> None:
+            for place in places if taken.apart else [directory]:
+                take_down(place, hosts, urls, self._clock.wall())
+
+        error = self._give(directory, work, taken, f"{number} taken down")
+        if isinstance(error, BadInput):
+            yield from [f"take-down: {error}"] if self._acknowledged.content else ()
+            return
         if error is not None:
             yield f"take-down: {error}"
             return
-        self._gone[taken.host] = self._clock.now
+        self._gone.setdefault(name, (self._clock.now, len(self._network.asked)))
+        self._acknowledge(directory)
+        found = (path for kind in KINDS for path in directory.glob(f"**/{kind}/*-?????.*") if path.stat().st_size)
+        files = {str(path.relative_to(directory)) for path in found}
+        yield from (f"lingers: {name}" for name in sorted(files - self._acknowledged.content.keys()))
+        lost = before - self._documents(directory)
+        yield from (f"lost: {url} went with {taken}" for url, *_ in sorted(lost) if not self._is_gone(url))
+        yield from self._checked(directory)
+
+    def _have_begun(self, places: Iterable[Path]) -> bool:
+        return None not in [usable_version(place / "state/frontier.sqlite") for place in places]
+
+    def _acknowledge(self, directory: Path) -> None:
+        """From now on that counts as acknowledged which the state says."""
         self._acknowledged.content.clear()
         copy = self._copied(directory)
         for place in self._places(copy):
@@ -392,21 +294,101 @@ class _History:
                 for segment in (segment for kind in KINDS for segment in crawl.segments(kind)):
                     name = str(segment.path.relative_to(copy))
                     self._acknowledged.content[name] = segment.path.read_bytes()[: segment.length]
-        found = (path for kind in KINDS for path in directory.glob(f"**/{kind}/*-?????.*") if path.stat().st_size)
-        files = {str(path.relative_to(directory)) for path in found}
-        yield from (f"lingers: {name}" for name in sorted(files - self._acknowledged.content.keys()))
-        lost = before - self._documents(directory)
-        hosts = {url: urlsplit(url).hostname for url, *_ in sorted(lost)}
-        yield from (f"lost: {url} went with {taken.host}" for url, host in hosts.items() if host not in self._gone)
+
+    def _rebuild(self, directory: Path, act: Act, number: int) -> Iterator[str]:
+        """The state is lost or damaged, and made anew; all that was acknowledged stays."""
+        rng = Random(act.value)
+        for file in sorted(directory.glob("state/frontier.sqlite*")):
+            if rng.random() < 0.5:
+                file.unlink()
+            else:
+                file.write_bytes(garbled(rng, file.read_bytes(), 4096))
+        settings = {name: value for name, value in SETTINGS.items() if name == _DEDUP}
+        settings |= {name: value for plan in self._told.plans for name, value in plan.options.items() if name == _DEDUP}
+        error = self._give(
+            directory, lambda: [*rebuild(directory, settings, self._clock.wall())], act, f"{number} made anew"
+        )
+        if isinstance(error, BadInput) and "no segments" in str(error) and not self._acknowledged.content:
+            shutil.rmtree(directory)
+        elif error is not None and "is whole" not in str(error):
+            yield f"rebuild: {error}"
+        elif error is None:
+            for name in self._gone:  # which a state that was made anew does not know (docs/publish.md)
+                yield from self._take_down(directory, Taken(""), number, name)
+
+    def _reshard(self, directory: Path, act: Act, number: int) -> Iterator[str]:
+        """The crawl is divided over more shards; all that was acknowledged stays."""
+        if not self._have_begun(self._places(directory)):
+            return
+        before = self._documents(directory)
+        error = self._give(
+            directory, lambda: [*reshard(directory, act.value, self._clock.wall())], act, f"{number} divided"
+        )
+        said = "" if error is None else str(error)
+        if "begun" in said and isinstance(error, BadInput):
+            return
+        if error is not None and f"has {act.value} shards, and" not in said:  # as the first try has made it
+            yield f"reshard: {said}"
+            return
+        self._shards = act.value
+        self._acknowledge(directory)
+        yield from (f"lost: {url} when the crawl was divided" for url, *_ in before - self._documents(directory))
         yield from self._checked(directory)
 
-    def _command(self, directory: Path, taken: Taken, disk: Disk) -> BaseException | None:
-        """Take down; returns the error with which the command ended, or None, also if it was killed."""
+    def _take_over(self, directory: Path, act: Act, number: int) -> Iterator[str]:
+        """A crawl, or a shard, goes on from its snapshot, since its machine is lost; the former one never does."""
+        places = self._places(directory)
+        place = places[int(act.value * len(places))]
+        snapshot = snapshot_of(self._snapshots, place, len(places) > 1)
+        if self._gone or not self._have_begun([*places, snapshot]):
+            return
+        former = self._scratch / f"{number} lost" / place.relative_to(self._now)
+        former.parent.mkdir(parents=True)
+        place.rename(former)
+        error = self._give(
+            place.parent, lambda: take_over(snapshot, place, self._clock.wall()), act, f"{number} taken over"
+        )
+        if error is not None and " is taken over only where " not in str(error):  # as the first try has done it
+            yield f"takeover: {error}"
+            return
+        with suppress(JobdirError):
+            Snapshots(self._snapshots, former, len(places) > 1, str)
+            yield f"takeover: {former} may go on"
+        self._acknowledge(directory)
+        yield from self._checked(directory)
+
+    def _give(self, root: Path, work: Callable[[], object], act: Taken | Act, name: str) -> BaseException | None:
+        """Give a command with the faults of *act*, and again without; returns the error with which it ended at last.
+
+        *root*: where it may write.
+        """
+        error = None
+        for attempt, faults in enumerate((act.faults, ())):
+            disk = Disk(root, faults)
+            error = self._command(root, work, disk)
+            self._told.commanded_calls = disk.calls if attempt == 0 else self._told.commanded_calls
+            if isinstance(error, BadInput) and not disk.met:
+                break
+            if disk.is_dead:
+                self._image(disk, name, act.power_cut, root.relative_to(self._now))
+        return error
+
+    def _named(self, taken: Taken) -> str:
+        """The host or URL that is taken down."""
+        if taken.page is None:
+            return taken.host
+        pages = [url for url in self._network.web.pages if urlsplit(url).hostname == taken.host]
+        return pages[taken.page % len(pages)] if pages else taken.host
+
+    def _is_gone(self, url: str) -> bool:
+        return url in self._gone or urlsplit(url).hostname in self._gone
+
+    def _command(self, root: Path, work: Callable[[], object], disk: Disk) -> BaseException | None:
+        """Do the *work* of a command; returns the error with which it ended, or None, also if it was killed."""
         is_named = mock.patch.object(card, "software", return_value=SOFTWARE)
-        with self._clock.shown(), recorded(directory, disk), is_named:
+        with self._clock.shown(), recorded(root, disk), is_named:
             try:
-                for place in self._places(directory) if taken.apart else [directory]:
-                    take_down(place, [taken.host], [], self._clock.wall())
+                work()
             except (SpiderlingError, Killed) as failure:
                 return None if disk.is_dead else failure
         return None
@@ -421,7 +403,7 @@ class _History:
         """The directory of the crawl, or those of its shards."""
         if self._redis is None:
             return [directory]
-        return [directory / f"shard-{number:02}" for number in range(SHARDS)]
+        return [directory / f"shard-{number:02}" for number in range(self._shards)]
 
     def _lingering(self, crawl: Inspection) -> Iterator[str]:
         """What a directory still has of hosts that were taken down."""
@@ -457,8 +439,7 @@ class _History:
                     if found := [*problems(crawl)]:
                         yield from (f"damaged: {line}" for line in found)
                         return
-                    there = (url for url in self._lingering(crawl) if urlsplit(url).hostname in self._gone)
-                    yield from (f"lingers: {url}" for url in there)
+                    yield from (f"lingers: {url}" for url in self._lingering(crawl) if self._is_gone(url))
                     yield from self._versions(crawl)
         except BadInput:
             if self._acknowledged.content:
@@ -475,7 +456,7 @@ class _History:
         web = self._network.web
         for key, content in crawl.cursor("SELECT id, content FROM recrawled"):
             page = RecrawlPage.unpack(key, content)
-            if web.is_of_liar(page.url) or urlsplit(page.url).hostname in self._gone:
+            if web.is_of_liar(page.url) or self._is_gone(page.url):
                 continue
             documents = {int(one.attributes.get("version", "1")): one for one in kept[page.url]}
             if sorted(documents) != [*range(1, page.version + 1)] or len(documents) < len(kept[page.url]):
@@ -493,9 +474,11 @@ class _History:
         web = self._network.web
         strange = {"\n".join(one.paragraphs) for one in documents if web.is_of_liar(one.attributes["url"])}
         self._told.documents = len(documents)
-        yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and self._redis is None)
+        once = self._redis is None and all(plan.options.get(_DEDUP) != "off" for plan in self._told.plans)
+        yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and once)
         there = {paragraph for one in documents for paragraph in one.paragraphs}
-        wanted = web.texts(self._gone.keys())
+        plans = self._told.plans[: len(self._told.endings)]
+        wanted = [] if leaves_out(plans) else web.texts(self._gone.keys(), there)
         lost = (texts for texts in wanted if not any(there.issuperset(text.split("\n")) for text in texts))
         yield from (f"lost: {text[:30]} is not in the corpus" for *_, text in lost)
         known = {line for answer in web.answers.values() for text in answer.texts for line in text.split("\n")}
@@ -513,8 +496,11 @@ class _History:
                 if start.time - last.get(name, -1e9) < least_s - SPARE_S:
                     yield f"impolite: {name} again after {start.time - last[name]:.3f} s, at {start.time:.3f}"
                 last[name] = start.time
-        late = [start for start in self._network.starts if start.time > self._gone.get(start.host, math.inf)]
-        yield from (f"impolite: {start.host} was taken down, and asked at {start.time:.3f}" for start in late)
+        for name, (when, number) in self._gone.items():
+            late = [start for start in self._network.starts if start.host == name and start.time > when]
+            yield from (f"impolite: {name} was taken down, and asked at {start.time:.3f}" for start in late)
+            if name in self._network.asked[number:]:
+                yield f"impolite: {name} was taken down, and asked for"
         forbidden = (url for url in self._network.asked if not web.is_of_liar(url) and web.forbids(url))
         yield from (f"impolite: {url} is forbidden" for url in forbidden)
 
@@ -524,6 +510,8 @@ _NOTHING = (
     ("taken", None),
     ("recrawl", ""),
     ("changes", 0),
+    ("act", None),
+    ("snapshots", ""),
     ("rests_s", 0.0),
     ("power_cut", False),
     ("is_older", False),

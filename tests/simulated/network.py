@@ -59,6 +59,7 @@ class Network:
         self.impolite: list[str] = []  # what was asked when it should not have been
         self.away = Away()  # in seconds of the clock
         self._quiet_until: dict[str, float] = {}  # host -> until when it asked to be left alone
+        self._untold: dict[str, float] = {}  # the same of answers that are not over
 
     @property
     def is_away(self) -> bool:
@@ -152,14 +153,17 @@ class Network:
 
     def _answer(self, url: str) -> tuple[int, list[tuple[str, str]], bytes]:
         answer = self.web.answer(url)
-        headers = [("Content-Type", "text/plain" if url.endswith("robots.txt") else "text/html; charset=utf-8")]
+        kinds = {"robots.txt": "text/plain", "sitemap.xml": "application/xml"}
+        headers = [("Content-Type", kinds.get(url.rpartition("/")[2], "text/html; charset=utf-8"))]
         if self._changes:
             headers += _validators(url, answer.text)
         if answer.location:
             headers.append(("Location", answer.location))
+        host = urlsplit(url).hostname or ""
+        self._untold.pop(host, None)  # that answer was broken off
         if answer.status == 503:
             headers.append(("Retry-After", str(RETRY_AFTER_S)))
-            self._quiet_until[urlsplit(url).hostname or ""] = self.clock.now + RETRY_AFTER_S
+            self._untold[host] = self.clock.now + RETRY_AFTER_S
         return answer.status, headers, answer.text.encode()
 
     def _framed(self, status: int, headers: list[tuple[str, str]], body: bytes) -> tuple[bytes, bool]:
@@ -183,10 +187,16 @@ class Network:
         pieces = (data[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True))
         return [piece for piece in pieces if piece]
 
+    def note_sent(self, host: str) -> None:
+        """All of an answer of *host* was sent."""
+        if host in self._untold:
+            self._quiet_until[host] = self._untold.pop(host)
+
     def forget_open(self) -> None:
         """The process is gone, and with it its connections, and what it was told after its last checkpoint."""
         self.open.clear()
         self._quiet_until.clear()
+        self._untold.clear()
 
 
 def _validators(url: str, text: str) -> list[tuple[str, str]]:
@@ -249,6 +259,7 @@ class Connection(asyncio.Transport):
             data = self._to_send.popleft()
             if not self._to_send:
                 self._end_request()
+                self._network.note_sent(self._host)
             if data:
                 self._wire.data_received(data)
         if self._to_send:

@@ -34,6 +34,7 @@ class Redis:
         self._server = self._fake.FakeServer(version=(7,))
         self._clock = clock
         self._rng = rng
+        self._strange: set[bytes] = set()  # keys that were overwritten
         self._former: dict[bytes, list[tuple[bytes, int]]] = {}
         """Key of a string -> what stood there, each with the millisecond at which it runs out; -1: never."""
         key = scratch / "key"
@@ -49,7 +50,7 @@ class Redis:
         """Within it all clients are those of this one."""
         self._server.connected = True
         client = self._fake.FakeRedis(server=self._server)
-        for key in self._former:
+        for key in self._strange:
             if key.endswith(b":map"):  # a process without a state refuses a map that it cannot read, and names it
                 client.delete(key)
         with ExitStack() as stack:
@@ -82,6 +83,7 @@ class Redis:
         elif trouble == "hostile":
             for key in sorted(client.keys()):
                 if self._rng.random() < 0.5:
+                    self._strange.add(key)
                     client.delete(key)
                     client.rpush(key, "x") if self._rng.random() < 0.5 else client.set(key, self._rng.randbytes(99))
         self._server.connected = trouble != "away"
@@ -93,6 +95,7 @@ class Redis:
         """
         client = self._fake.FakeRedis(server=self._server)
         rng = self._rng
+        self._strange.update(client.keys(), self._former)
         for key in sorted({*client.keys(), *self._former}):
             kind = client.type(key)
             if kind == b"string":

@@ -17,7 +17,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from tests.recorded_disk import recorded
 from tests.simulated.crawl import Disk, Fault
-from tests.simulated.history import FIRST_OF_SHARDS
+from tests.simulated.plans import FIRST_OF_SHARDS
 from tests.simulated.planted import PLANTED, ROOT, changed, planted
 
 

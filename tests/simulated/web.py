@@ -20,7 +20,7 @@ import xxhash
 from spiderling.base.link_batch import Link, gathered
 from spiderling.corpus.duplicates import digest_key
 from spiderling.text import Page
-from spiderling.text.fingerprints import digests_of
+from spiderling.text.fingerprints import digests_of, shingles
 from spiderling.text.listing import Listing, read_listing, unpack
 from spiderling.text.page import Paragraph
 from spiderling.workers.pool import WorkerCrash
@@ -40,6 +40,7 @@ class Answer:
     location: str = ""
     busy: int = 0  # how many requests are answered by 503 first
     former: tuple[str, ...] = ()  # the texts that it had before
+    later: tuple[str, ...] = ()  # links that came with its present text
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -69,6 +70,32 @@ class Web:
     seeds: list[str]
     manners: dict[str, Manner]  # hosts that lie
     asked: Counter[str] = field(default_factory=Counter)
+    grows: bool = False  # whether pages that change get links to new ones
+    listed: dict[str, list[str]] = field(default_factory=dict)  # host -> pages that only its sitemap names
+
+    @property
+    def pages(self) -> list[str]:
+        """The URLs that have text and links, or had."""
+        return [url for url, answer in self.answers.items() if answer.links and answer.texts]
+
+    def widen(self, rng: Random) -> None:
+        """Give some hosts a sitemap with pages that nobody links to, and let pages that change get new links."""
+        self.grows = True
+        for host in self.addresses:
+            robots = self.answers[f"http://{host}/robots.txt"]
+            if not robots.text or rng.random() < 0.6:
+                continue
+            sitemap = f"http://{host}/sitemap.xml"
+            listed = self.listed[host] = [self._new_page(rng, host) for _ in range(rng.choice((1, 3)))]
+            entries = "".join(f"<url><loc>{url}</loc></url>" for url in listed)
+            self.answers[sitemap] = Answer(text=f"<urlset>{entries}</urlset>")
+            robots.text += f"Sitemap: {sitemap}\n"
+
+    def _new_page(self, rng: Random, host: str) -> str:
+        number = rng.randrange(10**9)
+        url = f"http://{host}/new/{number}"
+        self.answers[url] = Answer(text=_text(rng, number), links=(rng.choice(self.seeds),))
+        return url
 
     def answer(self, url: str) -> Answer:
         self.asked[url] += 1
@@ -88,6 +115,7 @@ class Web:
     def change(self, rng: Random) -> None:
         """Some pages get another text or a longer one, vanish or move."""
         pages = [url for url, answer in self.answers.items() if answer.text and answer.links]
+        links = Random(rng.random()) if self.grows else None
         for url in pages:
             answer = self.answers[url]
             text = _text(rng, rng.randrange(10**9))
@@ -100,25 +128,33 @@ class Web:
             kind = rng.choice((*changed, "another", "longer", *["as it was"] * 9))
             if kind in changed:
                 self.answers[url] = replace(changed[kind], former=answer.texts)
+                if links is not None and kind in ("another", "longer"):
+                    hosts = links.choices([*self.addresses], k=links.choice((0, 1, 2)))
+                    self.answers[url].later = tuple(self._new_page(links, host) for host in hosts)
 
-    def texts(self, gone: Collection[str] = ()) -> Iterator[tuple[str, ...]]:
+    def texts(self, gone: Collection[str], there: Collection[str]) -> Iterator[tuple[str, ...]]:
         """The texts of each page that can be reached without liars, and may be asked for: one of them must be there.
 
-        Without *gone* hosts: those that must be there when these were taken down at some moment.
+        Without *gone* hosts and URLs: those that must be there when these were taken down at some moment.  Links that
+        a page got with its last text count if the paragraphs of that are *there*.
         """
         found, waiting = set(self.seeds), [*self.seeds]
         hosts = {url: urlsplit(url).hostname for url in self.answers}
-        elsewhere = {text for url, answer in self.answers.items() if hosts[url] in gone for text in answer.texts}
+        elsewhere = {
+            text for url, answer in self.answers.items() if hosts[url] in gone or url in gone for text in answer.texts
+        }
         while waiting:
             url = waiting.pop()
             answer = self.answers.get(url)
-            if answer is None or self.is_of_liar(url) or urlsplit(url).hostname in gone or self.forbids(url):
+            if answer is None or self.is_of_liar(url) or self.forbids(url) or url in gone or hosts[url] in gone:
                 continue
             if answer.text and elsewhere.isdisjoint(answer.texts):  # else it may have been left out as a copy
                 yield answer.texts
             if answer.former and answer.location:  # nobody need have asked again since it moved
                 continue
-            for target in (*answer.links, *([answer.location] if answer.location else [])):
+            later = answer.later if all(line in there for line in answer.text.split("\n")) else ()
+            listed = self.listed.get(hosts[url] or "", ())
+            for target in (*answer.links, *later, *listed, *([answer.location] if answer.location else [])):
                 if target not in found:
                     found.add(target)
                     waiting.append(target)
@@ -177,6 +213,8 @@ class Workers:
         answer = self.web.answers.get(task.url)
         if answer is not None and task.body == answer.text.encode():
             page = page_of(task.url, task.body, answer)
+            if self._config.options.with_shingles:
+                page.shingles = shingles([paragraph.text for paragraph in page.paragraphs])
             if self._config.options.recrawls:
                 page.paragraph_digests = digests_of(paragraph.text for paragraph in page.paragraphs)
             return page
@@ -185,7 +223,8 @@ class Workers:
 
     async def read_listing(self, body: bytes, url: str) -> Listing:
         await asyncio.sleep(self.rng.choice((0.0, 0.01, 0.4)))
-        self._may_die(Task(body, url))
+        if self.web.is_of_liar(url):  # a file that kills its worker is not read again
+            self._may_die(Task(body, url))
         return unpack(read_listing(body, url))
 
     def _may_die(self, task: Task) -> None:
@@ -205,7 +244,7 @@ def page_of(url: str, body: bytes, answer: Answer) -> Page:
         utf8_bytes=len(body),
         title=url,
         paragraphs=[Paragraph(line, "good", "text", False, "cs", True) for line in text.split("\n")],
-        batch=gathered(map(Link, answer.links)),
+        batch=gathered(map(Link, (*answer.links, *answer.later))),
         languages={"cs": 1.0},
         language="cs",
         known_share=1.0,

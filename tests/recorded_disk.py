@@ -411,16 +411,23 @@ def recorded(directory: Path, recording: Recording | None = None) -> Iterator[Re
     try:
         for name, function in former.items():
             setattr(os, name, _seen(name, function, recording))
-        opening, opening_descriptor = io.open, os.open
+        opening, opening_descriptor, sendfile = io.open, os.open, os.sendfile
         io.open = builtins.open = _opened(opening, recording)
         os.open = _opened_descriptor(opening_descriptor, recording)
+        os.sendfile = _no_sendfile
         yield recording
     finally:
         io.open = builtins.open = opening
         os.open = opening_descriptor
+        os.sendfile = sendfile
         _watch[0].recording = None
         for name, function in former.items():
             setattr(os, name, function)
+
+
+def _no_sendfile(*_: Any) -> int:
+    """`shutil.copyfile` writes through ``open`` then."""
+    raise OSError(errno.ENOSYS, "not to be seen")
 
 
 class _WatchedFile(io.FileIO):

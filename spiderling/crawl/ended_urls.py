@@ -120,17 +120,17 @@ def _read(database: Path, marks: Mapping[str, int]) -> _Batches:
             read.ended.extend((end, time) for end in unpack_ends(keys, ends) if end.reason in NOTED)
         wanted = {end.key for end, _ in read.ended}
         query = "SELECT keys, validators FROM validator WHERE batch > ? AND batch <= ?"
-        for keys, packed in connection.execute(query, _next(connection, "validator", read.marks, times)):
+        for keys, packed in connection.execute(query, _batches(connection, "validator", read.marks, times)):
             read.validators.update(zip(unpack_keys(keys), unpacked_validators(packed), strict=True))
         query = "SELECT pages FROM found WHERE batch > ? AND batch <= ?"
-        for (pages,) in connection.execute(query, _next(connection, "found", read.marks, times)):
+        for (pages,) in connection.execute(query, _batches(connection, "found", read.marks, times)):
             runs = unpack_keys(pages)
             for page, number in zip(runs[::2], runs[1::2], strict=True):
                 read.links[page] += number * (page in wanted)
     return read
 
 
-def _next(
+def _batches(
     connection: sqlite3.Connection, table: str, marks: dict[str, int], times: Collection[float]
 ) -> tuple[int, int]:
     """The batches of *table* to be read: from after its mark, which is set anew, to the last that one of *times* has.

@@ -136,7 +136,10 @@ def _trail(crawl: Inspection) -> Iterator[str]:
         if twice:
             yield f"{len(twice)} URLs of batch {row['batch']} had ended before"
     counted = counts_under("end", crawl.counts)
-    if crawl.rows("SELECT time FROM event WHERE what LIKE ?", f"{OPTION_CHANGED}{PREFIX}TRAIL: 'off'%"):
+    purged = crawl.rows("SELECT coalesce(sum(urls), 0) AS urls FROM purged")[0]["urls"]
+    parked = sum(parked for _, parked in _lengths(crawl).values())
+    was_off = crawl.rows("SELECT time FROM event WHERE what LIKE ?", f"{OPTION_CHANGED}{PREFIX}TRAIL: 'off'%")
+    if was_off or reasons.total() + purged + parked < counted.total():
         return  # it was switched on later
     kept = Reason.KEPT.value
     if reasons[kept] != counted[kept]:

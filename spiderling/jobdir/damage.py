@@ -294,6 +294,8 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
     output = list(beyond(directory, [], None))
     if not output:
         raise BadInput(f"{directory} holds no segments to make a state from.")
+    if withheld := next((surplus.withheld for surplus in output if surplus.withheld), ""):
+        raise StorageError(withheld)  # it may be there later, so nothing is set aside
     unread = [surplus for surplus in output if surplus.whole < surplus.size]
     try:
         with closing(Jobdir(directory, is_rebuilt=True)) as jobdir:

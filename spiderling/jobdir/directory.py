@@ -61,6 +61,7 @@ class Surplus(NamedTuple):
     size: int
     documents: int  # whole documents in the surplus
     is_one_batch: bool  # whether it is what one checkpoint wrote, or a part of that
+    withheld: str = ""  # why the disk does not give the rest now; '': it does
 
     @property
     def number(self) -> int:
@@ -155,7 +156,7 @@ def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> 
                 if size > start and (start or any(number_of(path.name, p) is not None for p in prefixes)):
                     found.append(_measure(path, start, size))
         following = max([_last(known)[kind], *(s.number for s in found if s.has_text)]) + 1
-        yield from (s for s in found if s.start or s.has_text or s.number == following)
+        yield from (s for s in found if s.start or s.has_text or s.withheld or s.number == following)
 
 
 def is_unfinished(found: Sequence[Surplus], known: Sequence[SegmentRow]) -> bool:
@@ -219,11 +220,12 @@ def _describe(found: Sequence[Surplus]) -> str:
 
 
 def _measure(path: Path, start: int, size: int) -> Surplus:
-    """The surplus of a file from byte *start* on; raises StorageError if the disk does not give what stands there."""
+    """The surplus of a file from byte *start* on."""
     whole = start
     documents = 0
     is_ended = False
     is_one_batch = True
+    withheld = ""
     is_corpus = path.parent.name == "corpus"
     is_archive = path.parent.name == "warc"
     try:
@@ -233,10 +235,9 @@ def _measure(path: Path, start: int, size: int) -> Surplus:
             documents += frame.data.count(_END_OF_DOCUMENT) if is_corpus else 0
             whole = frame.offset + frame.length
     except StorageError as error:
-        if isinstance(error.__cause__, OSError):  # a disk may give later what it does not now
-            raise
         is_one_batch = is_one_batch and not is_ended
-    return Surplus(path, start, whole, size, documents, is_one_batch)
+        withheld = str(error) if isinstance(error.__cause__, OSError) else ""
+    return Surplus(path, start, whole, size, documents, is_one_batch, withheld)
 
 
 def _cut(surplus: Surplus) -> None:

@@ -44,6 +44,7 @@ REMEMBERED = {
     300035: "a recrawl after a rebuild kept pages again that had not changed",
     310024: "a snapshot of a crawl that had committed nothing was one of another crawl later",
     310033: "a seed that had failed was looked up again after it was taken down",
+    320621: "a crawl that could open no file any more left what it could not commit, and no later start went on",
     311210: "a recrawl forgot what was noted of pages before the clock was set back",
 }
 """Seeds that have found a fault of the product, and what that was."""

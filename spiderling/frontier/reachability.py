@@ -299,8 +299,8 @@ class Probes:
         self._intervals = schedule.intervals
 
     def may_ask(self, host: Host) -> bool:
-        """Whether *host* may be probed; it may be retired, but not blocked or forbidden, nor refuse us."""
-        left_alone = (HostState.BLOCKED, HostState.FORBIDDEN, HostState.REFUSED)
+        """Whether *host* may be probed; it may be retired, but not blocked, forbidden or moved, nor refuse us."""
+        left_alone = (HostState.BLOCKED, HostState.FORBIDDEN, HostState.REFUSED, HostState.MOVED)
         return host.state not in left_alone and not self._admission.is_blocked(host.name)
 
     def due_in(self, host: Host, address: str, now: float) -> float | None:

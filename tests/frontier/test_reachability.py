@@ -5,6 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spiderling.base.options import Options
+from spiderling.frontier import Frontier
+from spiderling.frontier.hosts import HostState
 from spiderling.frontier.reachability import (
     DOUBT_S,
     FIRST_PAUSE_S,
@@ -260,6 +263,15 @@ def test_a_host_that_the_user_blocked_is_not_probed() -> None:
     assert crawl.known.next_probe() == "http://a.cz" and not crawl.known.is_away
     crawl.known.forget("http://a.cz", 11.0)
     assert crawl.known.is_away and crawl.known.next_probe() == "http://dead.cz"
+
+
+def test_a_host_that_has_moved_to_another_shard_is_not_probed() -> None:
+    frontier = Frontier(Options(lang="cs"), lambda address: True)
+    frontier.put_seed("http://a.cz/", 0.0)
+    host = frontier.host("a.cz")
+    assert host is not None and frontier.probes.may_ask(host)
+    host.state = HostState.MOVED
+    assert not frontier.probes.may_ask(host)
 
 
 def test_what_answered_survives_the_process() -> None:

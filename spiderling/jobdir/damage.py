@@ -295,7 +295,7 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
     if not output:
         raise BadInput(f"{directory} holds no segments to make a state from.")
     if withheld := next((surplus.withheld for surplus in output if surplus.withheld), ""):
-        raise StorageError(withheld)  # it may be there later, so nothing is set aside
+        raise StorageError(f"{withheld} Nothing was changed: try again, or move the file away if its disk is lost.")
     unread = [surplus for surplus in output if surplus.whole < surplus.size]
     try:
         with closing(Jobdir(directory, is_rebuilt=True)) as jobdir:

@@ -394,8 +394,8 @@ class Claim:
                 if (shard := self._take_lease(known, new)) is not None:
                     return shard
             waits = bool(silent) and patience_s < math.inf
-            may_be_free = ours or not claimed.keys() >= {*others}  # of others Redis may have lost whose they are
-            if not waits and (now > end or not may_be_free):
+            unclaimed = {*others} - claimed.keys()  # Redis may have lost whose they are
+            if not waits and (now > end or not (ours or unclaimed)):
                 raise NoFreeShard(
                     f"no shard is free: each of the {self._options.shards} of the crawl at Redis {self._server} is at "
                     "work, or has its directory or snapshot elsewhere. There is nothing to do for this process."

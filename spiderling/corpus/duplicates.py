@@ -79,6 +79,11 @@ def digest_key(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
+def unsigned_key(digest: bytes) -> int:
+    """The first 64 bits of an xxh3_128 digest, as an unsigned integer: the key of a text."""
+    return int.from_bytes(digest[:8], "big")
+
+
 MAX_SEEN_SHARE = 0.5  # share of a paragraph's shingles above which it is a duplicate (Pomikálek 2011: onion's default)
 FIRST_BYTES = 1 << 23  # size of the first layer where there is room; chosen
 BYTES_PER_SHINGLE = 1.7

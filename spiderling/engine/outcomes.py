@@ -31,7 +31,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Exchange, Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.urls import canonicalize
-from spiderling.corpus.duplicates import digest_key
+from spiderling.corpus.duplicates import digest_key, unsigned_key
 from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused
@@ -198,7 +198,7 @@ def digests_of(page: Page) -> tuple[int, int]:
 
 def text_key(page: Page) -> int:
     """64 bits of the digest of the page's clean text; 0 if it has none."""
-    return int.from_bytes(page.text_digest[:8], "big") if page.clean_bytes else 0
+    return unsigned_key(page.text_digest) if page.clean_bytes else 0
 
 
 def etag(response: Response) -> bytes:

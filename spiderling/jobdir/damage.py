@@ -34,7 +34,7 @@ from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import progress_bar, with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize
-from spiderling.corpus.duplicates import digest_key
+from spiderling.corpus.duplicates import digest_key, unsigned_key
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames
 from spiderling.corpus.warc import records
@@ -431,7 +431,7 @@ class _Rebuilding:
             language=said.get("lang"),
             relevant=True,
             page_language=said.get("lang", ""),
-            text_key=int.from_bytes(digest[:8], "big"),  # a revisit finds the page unchanged
+            text_key=unsigned_key(digest),  # a revisit finds the page unchanged
             document=b"",  # it is in the corpus
             facts=tuple(facts_of(said)),
         )

@@ -310,9 +310,10 @@ class _History:
         )
         if isinstance(error, BadInput) and "no segments" in str(error) and not self._acknowledged.content:
             shutil.rmtree(directory)
-        elif error is not None and "is whole" not in str(error):
+            self._gone.clear()  # another crawl begins
+        elif error is not None and "is whole" not in str(error):  # as the first try has made it
             yield f"rebuild: {error}"
-        elif error is None:
+        else:
             for name in self._gone:  # which a state that was made anew does not know (docs/publish.md)
                 yield from self._take_down(directory, Taken(""), number, name)
 

@@ -40,6 +40,10 @@ PIECE_BYTES = 64
 """Bytes that a trickling answer sends at a time (chosen)."""
 _RECEIVED_AT = 52
 """Offset in bytes of tcpi_last_data_recv, in milliseconds, in Linux's struct tcp_info."""
+_TOGETHER_S = 0.001
+"""Seconds within which the clock and the socket have to be read: a process that has to wait between the two for its
+turn would date the request that much too early.  The milliseconds of tcp_info are no finer."""
+_READINGS = 20  # how often both are read for that, on a machine that is ever so busy (chosen)
 _MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
@@ -171,7 +175,7 @@ class Connection(asyncio.Protocol):
         self._drained.set()
 
     def data_received(self, data: bytes) -> None:
-        arrival = time.monotonic() - waited_s(self._transport.get_extra_info("socket"))
+        arrival = arrival_s(self._transport.get_extra_info("socket"))
         self._arrival = max(self._arrival, arrival)  # of the system's milliseconds two requests may share one
         self._buffer += data
         if len(self._buffer) > MAX_HEAD_BYTES:
@@ -229,6 +233,16 @@ class Connection(asyncio.Protocol):
         self._server.log.write(entry)
         if not request.keep_alive or response.endless or response.claimed_bytes is not None:
             self._transport.close()
+
+
+def arrival_s(sock: socket.socket) -> float:
+    """When data last arrived at a TCP socket, in seconds of the monotonic clock; now, if the system does not tell."""
+    for _ in range(_READINGS):
+        now = time.monotonic()
+        waited = waited_s(sock)
+        if time.monotonic() - now < _TOGETHER_S:
+            break
+    return now - waited
 
 
 def waited_s(sock: socket.socket) -> float:

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 import pytest
 from conftest import DEADLINE_S
 
-from webs.server import serve
+from webs.server import serve, waited_s
 from webs.web import FixedWeb, WebResponse, html, unavailable
 
 TEXT = "<p>" + "Vlk a koza. " * 200 + "</p>"
@@ -146,6 +146,24 @@ async def test_time_of_a_request_is_its_arrival_and_not_when_the_server_had_time
         time.sleep(0.4)  # the server's loop stands still
         await asyncio.sleep(0.1)
     assert server.log_entries[0].time_s - sent < 0.2
+
+
+async def test_a_server_that_waits_for_its_turn_dates_no_request_too_early(server, monkeypatch):
+    """A request seemed to have come before another one, whose answer its client had waited for."""
+
+    def interrupted(sock):
+        if not pauses:
+            time.sleep(0.3)
+        pauses.append(0.3)
+        return waited_s(sock)
+
+    pauses = []
+    monkeypatch.setattr("webs.server.waited_s", interrupted)
+    before = time.monotonic()
+    async with client(server) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+    assert server.log_entries[0].time_s >= before - 10 * KERNEL_TICK_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -164,6 +164,7 @@ def is_own_socket(url: str) -> bool:
 
 BEAT_S = 1.0  # seconds between two renewals of a lease; chosen: one round trip
 LEASE_S = 10.0  # seconds after which a lease runs out that is not renewed; chosen: some beats may be late
+LOOKS = 10  # times that a process which stands by looks for lost shards before it would take one over; chosen
 POLL_S = 3 * BEAT_S  # seconds for which a process polls for others before it begins a new crawl
 PATIENCE_S = 30.0
 """Seconds for which a process that begins waits for a Redis that is away (chosen: it may be starting too)."""
@@ -199,6 +200,7 @@ class Claim:
         self.places: dict[int, str] = {}  # where the directory of each shard is that is known to be claimed
         self.totals: ShardTotals = {}  # what Redis and the states here know of what each has done
         self.takes_over = options.takeover_s > 0  # whether this process may take a lost shard over by itself
+        self._stands_by = False  # whether it has waited, while others were at work, for one of them to be lost
         self._saved: set[int] = set()  # shards whose directories are not here, and whose snapshots are there
         self.held_until = 0.0  # until when the lease was last known to be ours, by `elapsed_s`
         self._over = threading.Event()
@@ -223,7 +225,7 @@ class Claim:
                 "directory with -s JOBDIR=..."
             )
         patience = Retry(ConstantBackoff(BEAT_S), round(PATIENCE_S / BEAT_S), (RedisError,))
-        first_refusal_at: float | None = None
+        first_refusal_at: float | None
 
         def may_try_again(error: Exception) -> bool:
             nonlocal first_refusal_at
@@ -232,7 +234,11 @@ class Claim:
             return may_pass(error) and elapsed_s() < first_refusal_at + PATIENCE_S
 
         try:
-            patience.call_with_retry(self._take, self._note_refused, may_try_again, with_failure_count=True)
+            while True:
+                first_refusal_at = None
+                if patience.call_with_retry(self._take, self._note_refused, may_try_again, with_failure_count=True):
+                    return
+                self._stand_by()
         except RedisError as error:
             raise BadInput(
                 f"Redis at {self._server} cannot be used: {str(error).rstrip('.')}. Start or mend it, or give another "
@@ -243,7 +249,16 @@ class Claim:
         if times == 1:
             logger.warning("Redis at %s takes nothing (%s): waiting %g s for it.", self._server, error, PATIENCE_S)
 
-    def _take(self) -> None:
+    def _stand_by(self) -> None:
+        if not self._stands_by:
+            logger.info(
+                "No shard is free: this process waits for one that shows no life for %g s.", self._options.takeover_s
+            )
+        self._stands_by = True
+        time.sleep(max(BEAT_S, self._options.takeover_s / LOOKS))
+
+    def _take(self) -> bool:
+        """Returns whether there was a shard to take; if not, this process stands by."""
         shards = self._options.shards
         accepted = languages.find_languages(self._options.lang, self._options.models)
         codes = "+".join(info.code for info in accepted)
@@ -271,12 +286,16 @@ class Claim:
                 seal.key("shards"), shard, seal_record(seal, shard, self.places[shard], self.totals.get(shard, {}))
             )
         self._saved = {shard for shard, place in places.items() if shard not in here and self._has_snapshot(place)}
-        self.shard = self._wait_for_lease(here)
+        taken = self._wait_for_lease(here)
+        if taken is None:
+            return False
+        self.shard = taken
         self.directory = places[self.shard]
         self._refuse_former()
         self.places[self.shard] = self._place
         formerly = [seal.key(self.shard, *other) for other in ((), *[(shard,) for shard in range(shards)])]
         self._redis.delete(seal.key("over"), *formerly)  # the latter: copies of messages, as version 1.0 kept them
+        return True
 
     def _refuse_former(self) -> None:
         """Raise JobdirError if the shard was taken over since its directory here was in use."""
@@ -378,9 +397,9 @@ class Claim:
                 "name.", self._server, ", ".join(others)
             )  # fmt: skip
 
-    def _wait_for_lease(self, here: Iterable[int]) -> int:
-        """The number of a shard whose lease is ours now; *here*: those whose directories are."""
-        end = time.monotonic() + LEASE_S + BEAT_S  # until then, the lease of a killed shard has run out
+    def _wait_for_lease(self, here: Iterable[int]) -> int | None:
+        """The number of a shard whose lease is ours now, None to stand by; *here*: those whose directories are."""
+        end = none_lives_from = time.monotonic() + LEASE_S + BEAT_S  # the lease of a killed shard has run out by then
         silent: dict[int, float] = {}  # shard that was lost, for all that is known -> since when it shows no life
         patience_s = self._options.takeover_s or math.inf
         others = [shard for shard in range(self._options.shards) if shard not in self._saved]
@@ -388,14 +407,20 @@ class Claim:
             claimed = self._read_claims()
             ours = sorted({*here, *(shard for shard, place in claimed.items() if place == self._place)} - self._saved)
             now = time.monotonic()
-            silent = {shard: silent.get(shard, now) for shard in self._saved if not self._is_leased(shard)}
+            living = {shard for shard in range(self._options.shards) if self._is_leased(shard)}
+            if living:
+                none_lives_from = now + LEASE_S + BEAT_S
+            silent = {shard: silent.get(shard, now) for shard in self._saved - living}
             lost = [shard for shard, since in silent.items() if now - since >= patience_s]
             for known, new in ((ours, others), (lost, [])):
                 if (shard := self._take_lease(known, new)) is not None:
                     return shard
-            waits = bool(silent) and patience_s < math.inf
+            has_ended = self._stands_by and now > none_lives_from  # all of the crawl, which was not lost
+            waits = bool(silent) and patience_s < math.inf and not has_ended
             unclaimed = {*others} - claimed.keys()  # Redis may have lost whose they are
             if not waits and (now > end or not (ours or unclaimed)):
+                if living and self.takes_over and self._options.snapshots:
+                    return None
                 raise NoFreeShard(
                     f"no shard is free: each of the {self._options.shards} of the crawl at Redis {self._server} is at "
                     "work, or has its directory or snapshot elsewhere. There is nothing to do for this process."
@@ -412,7 +437,7 @@ class Claim:
                 continue
             self.held_until = elapsed_s() + LEASE_S
             lease = seal.seal(f"lease:{shard}", self.token)
-            if not self._redis.set(seal.key("lease", shard), lease, nx=True, px=int(LEASE_S * 1000)):
+            if self._redis.eval(RENEW, 1, seal.key("lease", shard), self.token, lease, int(LEASE_S * 1000)) is not None:
                 continue
             record = seal_record(seal, shard, self._place, self.totals.get(shard, {}))
             if shard in ours or self._redis.hsetnx(seal.key("shards"), shard, record):
@@ -422,13 +447,15 @@ class Claim:
         return None
 
     def _is_leased(self, shard: int) -> bool:
-        """Whether somebody holds the lease of *shard*; one that no shard wrote, or that never ends, is none."""
+        """Whether another process holds the lease of *shard*; one that no shard wrote, or that never ends, is none."""
         key = self.seal.key("lease", shard)
         lease = self._redis.get(key)
         if lease is None:
             return False
-        is_ours = self.seal.open(f"lease:{shard}", lease) is not None
-        if is_ours and _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
+        holder = self.seal.open(f"lease:{shard}", lease)
+        if holder is not None and holder.startswith(self.token):  # Redis did what it did not answer to
+            return False
+        if holder is not None and _WITHOUT_END < self._redis.pttl(key) <= LEASE_S * 1000:
             return True
         self.strange.report(key)
         self._redis.delete(key)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spiderling import languages
 from spiderling.base.errors import BadInput
-from spiderling.base.files import sync_directory
+from spiderling.base.files import saving, sync_directory
 from spiderling.base.option_values import PREFIX
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of
@@ -43,6 +43,7 @@ from spiderling.frontier.storage.url_log import UrlLogBatch
 from spiderling.jobdir.card import TAKEDOWNS
 from spiderling.jobdir.directory import LOCK, Jobdir, acquire
 from spiderling.jobdir.inspection import Inspection, parts_in
+from spiderling.jobdir.snapshots import TAKEOVERS
 from spiderling.jobdir.state_reader import queues, read_note, telling_damage
 
 _GONE = HostState.MOVED.value
@@ -149,7 +150,7 @@ def _read_maps(directory: Path, places: Sequence[Path]) -> tuple[list[ShardMap],
 def _become_shard(directory: Path) -> None:
     """Make the crawl of one process in *directory* the first shard of a crawl."""
     first = directory / name_of(0)
-    with closing(acquire(directory / LOCK, directory)):
+    with saving(directory), closing(acquire(directory / LOCK, directory)):
         first.mkdir(exist_ok=True)
         for name in _FILES:
             if (directory / name).exists():
@@ -295,7 +296,7 @@ class _Part:
 
     def totals(self) -> dict[str, int]:
         """What the shard has done, as others know it."""
-        return {name: self._counts[f"total/{name}"] for name in (*SUMMED, TIME)}
+        return {name: self._counts[f"total/{name}"] for name in (*SUMMED, TIME, TAKEOVERS)}
 
     def commit(self, now: float, notes: Mapping[str, object] | None = None, digests: Sequence[int] = ()) -> None:
         """Commit what has changed; *notes*: what the state notes when all has moved, *digests*: of texts elsewhere."""

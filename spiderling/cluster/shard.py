@@ -383,6 +383,8 @@ class Shard:
         self._crawl.done_elsewhere = self._totals.elsewhere()
         self._crawl.processes = max(1, len(living))
         self._note_answers()
+        # who has claimed a shard and not begun may give it back: it must not be put back then
+        places = {shard: place for shard, place in places.items() if totals[shard]}
         is_new = not places.items() <= self._places.items()
         self._places |= places
         known = self._totals.to_publish()

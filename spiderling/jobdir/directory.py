@@ -321,6 +321,8 @@ class Jobdir:
         self.control = path / "control.yaml"
         self.database = self.state / "frontier.sqlite"
         self.is_new = not self.database.exists()
+        if self.state.exists() and any(path.glob("shard-*")):
+            raise JobdirError(f"{path} is being divided: end that with scrapy reshard {path} --shards N")
         try:
             if not is_rebuilt:
                 self._refuse_foreign()

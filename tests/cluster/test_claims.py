@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import signal
 import sqlite3
 import threading
 import time
@@ -12,14 +13,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from conftest import serving
 from needs import needs
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis_server import RedisServer
+from test_crawl_of_shards import ADDRESSES, SEED, SITES, SOON, shards
 
 from spiderling.base.errors import BadInput, JobdirError, NoFreeShard
 from spiderling.base.options import Options
 from spiderling.cluster import claims
 from spiderling.cluster.claims import Claim
+from webs.web import FixedWeb
 
 pytestmark = needs("redis")
 
@@ -208,3 +213,39 @@ def test_a_redis_that_fails_at_the_last_step_of_a_claim_is_asked_again(server, t
     monkeypatch.setattr(claim._redis, "delete", failing)  # noqa: SLF001
     claim.take()
     assert claim.shard == 0 and claim.places == {0: claim.places[0]}
+
+
+def test_a_slow_redis_that_did_what_it_did_not_answer_to_gives_one_shard_and_not_two(server, tmp_path, monkeypatch):
+    """The one that nobody was to run then stayed claimed, and nobody else could take it."""
+    claim = Claim(Options(lang="cs", cluster=server.url, shards=2), tmp_path / "a" / "cs")
+    hsetnx = claim._redis.hsetnx  # noqa: SLF001
+    refusals = iter([True])
+
+    def silent(*arguments):
+        hsetnx(*arguments)
+        if next(refusals, False):
+            raise RedisTimeoutError("Timeout reading from socket")
+        return 0
+
+    monkeypatch.setattr(claim._redis, "hsetnx", silent)  # noqa: SLF001
+    claim.take()
+    assert (claim.shard, claimed(server, tmp_path / "b" / "cs").shard) == (0, 1)
+
+
+def test_what_was_given_back_by_a_crawl_that_never_opened_is_not_put_back_by_others(server, tmp_path):
+    """Those at work put back what Redis has lost, and so nobody but the directory that was given up could take it."""
+    lasting = {**SOON, "cluster.heartbeat.WAIT_MISSING_S": 600.0}
+    (tmp_path / "a").mkdir()
+    with serving(FixedWeb(SITES, ADDRESSES)) as web:
+        running = shards(tmp_path / "a" / "cs", web, server, 2, CONSTANTS=lasting).start(SEED)
+        running.until(lambda: web.log_entries)
+        options = Options(lang="cs", cluster=server.url, shards=2, dedup="exact")
+        given_up = Claim(options, tmp_path / "b" / "cs")
+        given_up.take()
+        time.sleep(1.0)  # some beats, in which it is read
+        given_up.give_back()
+        time.sleep(1.0)
+        again = Claim(options, tmp_path / "c" / "cs")
+        again.take()
+        assert given_up.shard == again.shard == 1
+        running.stop(signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from contextlib import closing
@@ -15,14 +16,16 @@ from needs import needs
 from redis_server import RedisServer
 from test_crawl_of_shards import ADDRESSES, EVERY, SEED, SITES, SOON
 
-from spiderling.base.errors import BadInput, StorageError
+from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.urls import owner_of
 from spiderling.cluster.resharding import reshard
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import HostState
+from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.queues import line_at
 from spiderling.frontier.storage.sqlite import SqliteStore
+from spiderling.jobdir.directory import Jobdir
 from webs.web import FixedWeb
 
 
@@ -149,6 +152,44 @@ def test_no_crawl_begins_before_it_has_ended(tmp_path, paused, monkeypatch):
     with serving(FixedWeb(SITES, ADDRESSES)) as server, RedisServer() as store:
         refused = Crawl(directory, server, CLUSTER=store.url, CONSTANTS=SOON).run(SEED, SHARDS=2)
     assert refused.code == 1 and f"end that with scrapy reshard {directory} --shards 2" in refused.output
+
+
+@pytest.mark.parametrize("moved", [0, 1, 2])
+def test_a_crawl_of_one_process_does_not_begin_while_it_becomes_a_shard(tmp_path, paused, monkeypatch, moved):
+    """A start made an empty corpus/ in the place of the one that had moved, over which the rest could not move."""
+    directory = tmp_path / "cs"
+    shutil.copytree(paused[0], directory)
+    before = waiting(directory), totals(directory)
+    rename = Path.rename
+    left = iter(range(moved))
+
+    def failing(path, target):
+        if next(left, None) is None:
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", failing)
+        with pytest.raises(StorageError, match="could not be written: Input/output error"):
+            list(reshard(directory, 2, 0.0))
+    for is_rebuilt in (False, True):
+        with pytest.raises(JobdirError, match=f"is being divided: end that with scrapy reshard {directory} --shards"):
+            Jobdir(directory, is_rebuilt)
+    list(reshard(directory, 2, 0.0))
+    assert (waiting(directory).keys(), totals(directory)) == (before[0].keys(), before[1])
+
+
+def test_a_shard_that_was_taken_over_before_is_not_said_to_be_again(tmp_path, paused):
+    """What others knew of it was older than itself, so its next start said that 0 pages are fetched again."""
+    directory = tmp_path / "cs"
+    shutil.copytree(paused[0], directory)
+    list(reshard(directory, 2, 0.0))
+    with closing(SqliteStore(directory / "shard-00/state/frontier.sqlite")) as store:
+        store.commit(Changes(counts={"total/takeovers": 1}, meta={"takeovers": "1"}))
+    list(reshard(directory, 3, 0.0))
+    for place in parts(directory):
+        known = json.loads(_state(place).meta["shards_known"])
+        assert [known[number][1]["takeovers"] for number in "012"] == [1, 0, 0]
 
 
 def test_what_a_closed_host_and_a_url_of_its_own_kind_take_along(tmp_path, paused):

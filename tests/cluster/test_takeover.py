@@ -7,6 +7,7 @@ import shutil
 import signal
 import sqlite3
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -355,11 +356,7 @@ def test_only_a_shard_that_shows_no_life_is_taken_over(tmp_path, monkeypatch):
     with RedisServer() as server:
 
         def claim(name: str, patience_s: float) -> claims.Claim:
-            options = Options(lang="cs", cluster=server.url, shards=1, snapshots=f"{tmp_path}/shared",
-                              takeover_s=patience_s)  # fmt: skip
-            made = claims.Claim(options, tmp_path / name / "cs")
-            made.take()
-            return made
+            return claimed(server, tmp_path, name, 1, patience_s)
 
         first = claim("there", 0)
         first.begin_keeping()
@@ -368,7 +365,7 @@ def test_only_a_shard_that_shows_no_life_is_taken_over(tmp_path, monkeypatch):
         with closing(SqliteStore(saved)) as store:
             store.commit(Changes(meta={claims.MAP_KEY: json.dumps(asdict(first.map)), "created": "1.5"}))
         with pytest.raises(NoFreeShard, match="or has its directory or snapshot elsewhere"):
-            claim("here", 2.0)
+            claim("here", 0)
         first.end_keeping()
         server.command("DEL", first.seal.key("lease", 0))
         with pytest.raises(NoFreeShard):
@@ -384,6 +381,58 @@ def test_only_a_shard_that_shows_no_life_is_taken_over(tmp_path, monkeypatch):
         monkeypatch.setattr(third, "takes_over", False)
         with pytest.raises(JobdirError, match=r"is gone\. Go on from its snapshot"):
             third.open_snapshot()
+
+
+def claimed(server: RedisServer, tmp_path: Path, name: str, shards: int, patience_s: float):
+    from spiderling.cluster import claims
+
+    options = Options(lang="cs", cluster=server.url, shards=shards, snapshots=f"{tmp_path}/shared",
+                      takeover_s=patience_s)  # fmt: skip
+    made = claims.Claim(options, tmp_path / name / "cs")
+    made.take()
+    return made
+
+
+@needs("redis")
+def test_a_process_too_many_waits_for_a_shard_to_be_lost_and_ends_with_the_crawl(tmp_path, monkeypatch, caplog):
+    """It waits while all are at work, also before there is any snapshot; whoever ends with all others is not lost."""
+    from spiderling.cluster import claims
+    from spiderling.cluster.redis_transport import connect
+
+    for name, value in {"LEASE_S": 1.0, "BEAT_S": 0.2, "POLL_S": 0.4}.items():
+        monkeypatch.setattr(claims, name, value)
+    caplog.set_level("INFO")
+    with RedisServer() as server, ThreadPoolExecutor() as pool:
+
+        def spare(name: str) -> Future:
+            caplog.clear()
+            waiting = pool.submit(claimed, server, tmp_path, name, 2, 2.0)
+            while "waits for one that shows no life for 2 s" not in caplog.text:
+                assert not waiting.done(), waiting.result()
+                time.sleep(0.05)
+            return waiting
+
+        both = [claimed(server, tmp_path, name, 2, 2.0) for name in "ab"]
+        for one in both:
+            one.begin_keeping()
+        monkeypatch.setattr(claims, "POLL_S", 30.0)
+        third = spare("c")
+        for one in both:
+            with closing(SqliteStore(_made(tmp_path / f"shared/cs/shard-0{one.shard}/state/frontier.sqlite"))) as store:
+                store.commit(Changes(meta={claims.MAP_KEY: json.dumps(asdict(one.map)), "created": "1.5"}))
+        server.kill()  # a Redis that is away for a while is waited for, and each time anew
+        time.sleep(1.0)
+        server.start()
+        connect(server.url, blocks=True).set(both[0].map_key, claims.seal_map(both[0].map, both[0].seal))
+        both[0].end_keeping()
+        assert third.result(60).shard == both[0].shard
+        third.result().begin_keeping()
+        fourth = spare("d")
+        for one in (both[1], third.result()):
+            _made(one.directory / "state/frontier.sqlite").touch()
+            one.give_back()
+        with pytest.raises(NoFreeShard):
+            fourth.result(60)
 
 
 @needs("redis")

@@ -16,7 +16,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from spiderling import __version__, languages
-from spiderling.base.errors import BadInput, SpiderlingError, StorageError
+from spiderling.base.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.base.files import whole_number
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
@@ -36,7 +36,7 @@ from spiderling.base.terminal import progress_bar, with_progress
 from spiderling.base.urls import HASH_BITS, canonicalize
 from spiderling.corpus.duplicates import digest_key, unsigned_key
 from spiderling.corpus.links import read_links
-from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames
+from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames, number_of
 from spiderling.corpus.warc import records
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import CLOSED_STATES, SEED_RANK
@@ -47,7 +47,7 @@ from spiderling.frontier.storage.tables import SCHEMA, TABLES, CheckedTable, Tab
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, unpack_ends, unpack_keys
 from spiderling.frontier.url_states import OUT_OF_REACH
 from spiderling.jobdir.card import MANIFEST, facts_of, read_manifest
-from spiderling.jobdir.directory import Jobdir, Surplus, beyond, recorded_segments, set_aside
+from spiderling.jobdir.directory import TAKEDOWN, Jobdir, Surplus, beyond, delete_unnamed, recorded_segments, set_aside
 from spiderling.jobdir.inspection import SHARD_DIRECTORY, Inspection, Segment, counts_under
 from spiderling.jobdir.state_reader import OPTION_CHANGED, queues_by_host, read_note, telling_damage
 from spiderling.languages.registry import spell_out
@@ -189,7 +189,8 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
     twice = sum(number > 1 for number in seen.values())
     if twice:
         yield f"{twice} documents stand in the corpus more than once"
-    if strange and crawl.options.dedup != "off":
+    is_known = crawl.options.dedup != "off" and not read_note(crawl.meta, TAKEDOWN, dict[str, Any]())
+    if strange and is_known:  # a take-down forgets them first
         yield f"the digests of {len(strange)} documents are not known to the state"
     total = crawl.counts["total/documents"]
     if seen.total() != total:
@@ -291,14 +292,14 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
     *given* are settings; others are taken from the corpus's manifest.  Raises BadInput if there are no segments or the
     state is whole, JobdirError while a crawl runs, StorageError if the disk refuses.
     """
-    output = list(beyond(directory, [], None))
-    if not output:
+    if not any(number_of(path.name) for path in directory.glob("*/*")):
         raise BadInput(f"{directory} holds no segments to make a state from.")
-    if withheld := next((surplus.withheld for surplus in output if surplus.withheld), ""):
-        raise StorageError(f"{withheld} Nothing was changed: try again, or move the file away if its disk is lost.")
-    unread = [surplus for surplus in output if surplus.whole < surplus.size]
     try:
         with closing(Jobdir(directory, is_rebuilt=True)) as jobdir:
+            with suppress(JobdirError):  # of a damaged state
+                delete_unnamed(directory, jobdir.database)
+            output = _measured(directory)
+            unread = [surplus for surplus in output if surplus.whole < surplus.size]
             _refuse_several(output, directory)
             if _is_whole(jobdir):
                 raise BadInput(f"{jobdir.database} is whole and knows all that is in {directory}; it is not made anew.")
@@ -323,6 +324,16 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
         yield f"The former state is kept as {former}."
     for surplus in unread:
         yield f"{surplus.size - surplus.whole:,} bytes of {surplus.path} cannot be read and went to aside/."
+
+
+def _measured(directory: Path) -> list[Surplus]:
+    """All output in *directory*; raises BadInput if there is none, StorageError if the disk does not give it now."""
+    output = list(beyond(directory, [], None))
+    if not output:
+        raise BadInput(f"{directory} holds no segments to make a state from.")
+    if withheld := next((surplus.withheld for surplus in output if surplus.withheld), ""):
+        raise StorageError(f"{withheld} Nothing was changed: try again, or move the file away if its disk is lost.")
+    return output
 
 
 def _of_kind(output: Sequence[Surplus], kind: str) -> Iterator[Surplus]:

@@ -400,12 +400,32 @@ class Jobdir:
 
 def _refuse_half_done(directory: Path, database: Path) -> None:
     """Raise JobdirError if a take-down in *directory* has not ended."""
+    if _takedown_in(database):
+        raise JobdirError(f"a take-down in {directory} was interrupted: end it with scrapy takedown {directory} --yes")
+
+
+def _takedown_in(database: Path) -> dict[str, Any]:
+    """What the state notes of a take-down that is under way; {}: none is."""
     if version_of(database) is None:
-        return
+        return {}
     with closing(connected(database, is_locked=True)) as state, telling_damage(database):
         notes = dict(state.execute("SELECT key, value FROM meta WHERE key = ?", (TAKEDOWN,)))
-    if read_note(notes, TAKEDOWN, dict[str, Any]()):
-        raise JobdirError(f"a take-down in {directory} was interrupted: end it with scrapy takedown {directory} --yes")
+    return read_note(notes, TAKEDOWN, dict[str, Any]())
+
+
+def delete_unnamed(directory: Path, database: Path) -> dict[str, Any]:
+    """Delete those files of a take-down under way that the state does not name; returns what it notes of that.
+
+    Such a file holds what another one does.  Raises JobdirError and OSError.
+    """
+    begun = _takedown_in(database)
+    named = {(row.kind, row.name) for row in recorded_segments(database) or []}
+    files = {(kind, name) for kind, *both in begun.get("files", []) for name in both}
+    for path in (directory / kind / name for kind, name in sorted(files - named)):
+        if path.exists():
+            path.unlink()
+            sync_directory(path.parent)
+    return begun
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -301,6 +301,7 @@ def _take_over(snapshot: Path, directory: Path, now: float) -> str:
         epoch = _begin_epoch(snapshot)
         words = f"taken over from the snapshot {snapshot.absolute()}, for the time {epoch}"
         _mark(part / _DATABASE, snapshot, epoch, (now, words))
+        (part / LOCK).touch()  # as of a crawl that has begun: it is no snapshot
         sync_directory(part / "state")
         part.rename(directory)
         sync_directory(directory.parent)

@@ -50,7 +50,7 @@ from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, UrlLogBatch
 from spiderling.frontier.url_states import FAILED_SEEDS
 from spiderling.jobdir.card import TAKEDOWNS, facts_of, write_card
 from spiderling.jobdir.damage import MADE_ANEW
-from spiderling.jobdir.directory import KINDS, LOCK, TAKEDOWN, Jobdir, judge_surplus
+from spiderling.jobdir.directory import KINDS, LOCK, TAKEDOWN, Jobdir, delete_unnamed, judge_surplus
 from spiderling.jobdir.inspection import Inspection, opened, parts_in
 from spiderling.jobdir.state_reader import queues, read_note, telling_damage
 
@@ -315,7 +315,7 @@ class _PausedCrawl:
             )
         with ExitStack() as stack:
             self._jobdir = stack.enter_context(closing(Jobdir(directory)))
-            self._delete_unnamed()
+            self.begun = delete_unnamed(directory, self._jobdir.database)
             make_agree = judge_surplus(directory, self._jobdir.database, None, moves=False)
             self._store = stack.enter_context(closing(SqliteStore(self._jobdir.database, synced=True, writes=False)))
             self._state = self._store.load()
@@ -326,17 +326,6 @@ class _PausedCrawl:
 
     def close(self) -> None:
         self._opened.close()
-
-    def _delete_unnamed(self) -> None:
-        """Delete those files of a take-down that was begun which the state does not name (any more)."""
-        with closing(Inspection(self._jobdir.path)) as crawl:
-            self.begun = read_note(crawl.meta, TAKEDOWN, dict[str, Any]())
-            named = {segment.path for kind in KINDS for segment in crawl.segments(kind)}
-        files = [(kind, name) for kind, *both in self.begun.get("files", []) for name in both]
-        for path in (self._jobdir.path / kind / name for kind, name in files):
-            if path not in named and path.exists():
-                path.unlink()
-                sync_directory(path.parent)
 
     def find(self, drop: DropList, proof: Any) -> Findings:
         with telling_damage(self._jobdir.database):
@@ -408,7 +397,7 @@ class _PausedCrawl:
     def finish(self) -> None:
         """Delete what is not needed any more; then a crawl may begin."""
         directory = self._jobdir.path
-        self._delete_unnamed()
+        delete_unnamed(directory, self._jobdir.database)
         shutil.rmtree(directory / "state/shingles", ignore_errors=True)  # a start makes it anew of the corpus
         (directory / "report.html").unlink(missing_ok=True)  # it shows texts
         if any((directory / "corpus").glob("*")):

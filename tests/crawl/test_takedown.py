@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -30,9 +31,10 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir import takedown
 from spiderling.jobdir.as_text import no_longer_there
 from spiderling.jobdir.card import TAKEDOWNS
+from spiderling.jobdir.damage import rebuild
 from spiderling.jobdir.directory import LOCK, acquire
 from spiderling.jobdir.inspection import Inspection
-from spiderling.jobdir.snapshots import Snapshots
+from spiderling.jobdir.snapshots import Snapshots, take_over
 from spiderling.jobdir.takedown import COUNTED, survey, take_down
 from webs.web import html
 
@@ -285,6 +287,23 @@ def test_no_crawl_and_no_other_take_down_begins_before_it_has_ended(directory, s
     whole(directory)
 
 
+@pytest.mark.parametrize("step", [4, 12], ids=["before", "after"])
+def test_a_state_is_not_made_anew_of_both_files_of_a_take_down_that_was_interrupted(directory, step):
+    """Each segment that is written anew stands beside the former one, and the state knows one of them."""
+    assert killed(directory, step) and not damage_in(directory)
+    with pytest.raises(BadInput, match="is whole and knows all"):
+        [*rebuild(directory, {}, 1.0)]
+    damaged = shutil.copytree(directory, directory.with_name("damaged"))
+    take_down(directory, [], [], 1.0)
+    whole(directory)
+    with closing(sqlite3.connect(damaged / "state/frontier.sqlite")) as state, state:
+        state.execute("UPDATE count SET value = value + 1 WHERE key = 'discovered'")
+    assert "was made anew" in next(rebuild(damaged, {}, 1.0)) and not damage_in(damaged)
+    take_down(damaged, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+    assert addresses(damaged)["corpus"] == addresses(directory)["corpus"]
+    whole(damaged)
+
+
 # -- what may go on beside it, or after it
 
 
@@ -314,6 +333,10 @@ def test_the_next_snapshot_has_lost_it_too(directory, tmp_path):
     snapshots.thread.join(60)
     assert addresses(saved) == addresses(directory) == left_of(addresses(saved)) and not failed
     whole(saved)
+    over = tmp_path / "over"
+    take_over(saved, over, 1.0)
+    take_down(over, ["copies.test"], [], 1.0)
+    whole(over)
 
 
 def test_pages_that_are_revisited_and_a_second_take_down(directory):

@@ -6,6 +6,8 @@ import ipaddress
 import logging
 from dataclasses import asdict
 
+from spiderling.base.option_values import PREFIX
+from spiderling.base.reasons import Reason
 from spiderling.base.terminal import shown
 from spiderling.base.urls import canonicalize
 from spiderling.crawl.crawl import Crawl
@@ -30,11 +32,11 @@ def apply_control(crawl: Crawl, former: ControlFile, wanted: ControlFile) -> Non
     for url in wanted.seeds:
         if url not in former.seeds and crawl.archives is None:
             refusal = crawl.frontier.put_seed(url if "://" in url else f"http://{url}", crawl.now())
-            if refusal is not None:
-                logger.warning("control.yaml: the seed %s is left out: %s", shown(url), refusal.help)
+            if refusal is not None:  # at each start those of before are seen
+                level = logging.INFO if refusal is Reason.SEEN else logging.WARNING
+                logger.log(level, "control.yaml: the seed %s is left out: %s", shown(url), refusal.help)
     for name in wanted.reopen:
-        if name not in former.reopen:
-            _reopen(crawl, name)
+        _reopen(crawl, name, former, wanted)
 
 
 def _pause(crawl: Crawl, is_wanted: bool) -> None:
@@ -54,17 +56,26 @@ def _apply_blocks(crawl: Crawl, wanted: ControlFile) -> None:
     crawl.frontier.block_addresses(lambda address: any(ipaddress.ip_address(address) in net for net in networks))
 
 
-def _reopen(crawl: Crawl, name: str) -> None:
+def _reopen(crawl: Crawl, name: str, former: ControlFile, wanted: ControlFile) -> None:
+    """Reopen the host *name*, if this is new or the file has blocked it until now; what is blocked stays so."""
     target = canonicalize(name if "://" in name else f"http://{name}/")
-    if target is not None and crawl.frontier.is_elsewhere(target.host):
+    record = target.host if target else ""
+    if crawl.frontier.is_elsewhere(record):
         return
-    host = crawl.frontier.host(target.host) if target else None
+    is_listed = hosts_of(wanted.block).holds(record)
+    is_blocked = is_listed or crawl.is_blocked(record)
+    if name in former.reopen and (is_blocked or not hosts_of(former.block).holds(record)):
+        return
+    host = crawl.frontier.host(record)
     if host is None:
         logger.warning("control.yaml: reopen: this crawl knows no host %s", shown(name))
-    elif not host.is_closed:
-        logger.warning("control.yaml: reopen: %s is not retired or blocked", shown(name))
-    elif crawl.taken_down.holds_host(host.name):
+    elif crawl.taken_down.holds_host(record):
         logger.warning("control.yaml: reopen: %s was taken down, and stays so", shown(name))
+    elif is_blocked:
+        where = "under block: too" if is_listed else f"in {PREFIX}BLOCK"
+        logger.warning("control.yaml: reopen: %s stands %s; take it out there first", shown(name), where)
+    elif not host.is_closed:
+        logger.info("control.yaml: reopen: %s is not retired or blocked", shown(name))
     else:
         number = crawl.frontier.host_closing.reopen_host(host, crawl.now())
-        crawl.note_event(f"reopened {host.name} with {number} URLs")
+        crawl.note_event(f"reopened {record} with {number} URLs")

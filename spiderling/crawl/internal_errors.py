@@ -20,6 +20,7 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+from spiderling import __version__
 from spiderling.base.errors import InternalError, SpiderlingError, StorageError, place_of
 from spiderling.crawl.checkpoint import Checkpoint
 from spiderling.frontier import Frontier
@@ -33,6 +34,8 @@ any more.  Chosen."""
 WINDOW_ENDS = 1000  # length of the window, in URLs that end; chosen
 _KEY = "internal-errors"
 """Key in the store's table ``meta``: URLs and files on which the crawl stopped, as a list of [URL, URL key or null]."""
+_FORGIVEN = "forgiven-errors"
+"""The same of those that were forgiven, as a list of [URL, URL key or null, version that was to fetch them]."""
 
 
 class Met(NamedTuple):
@@ -53,6 +56,7 @@ class InternalErrors:
         self._frontier: Frontier | None = None
         self._checkpoint: Checkpoint | None = None
         self._shunned: list[list[int | str | None]] = []
+        self._forgiven: list[list[int | str | None]] = []
         self._recent: deque[Met] = deque()
         self._of_place: Counter[tuple[str, str]] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -66,15 +70,22 @@ class InternalErrors:
         self._frontier = frontier
         self._checkpoint = checkpoint
         self._shunned = json.loads(meta.get(_KEY, "[]"))
-        frontier.next_fetch.shunned = frozenset(chain.from_iterable(self._shunned)) - {None}
+        self._forgiven = json.loads(meta.get(_FORGIVEN, "[]"))
+        frontier.next_fetch.shunned = _names(self._shunned)
 
     def forgive(self) -> None:
-        """Fetch URLs and files on which the crawl stopped like any other from now on."""
+        """Fetch URLs and files on which the crawl stopped like any other from now on, each once by a version.
+
+        The wish for it may stand in control.yaml for good, and the crawl would stop there at each start.
+        """
         assert self._frontier is not None and self._checkpoint is not None
-        if self._shunned:
-            self._shunned = []
-            self._frontier.next_fetch.shunned = frozenset()
-            self._checkpoint.set_meta(_KEY, [])
+        forgiven = [[*one, __version__] for one in self._shunned]
+        if new := [one for one in forgiven if one not in self._forgiven]:
+            self._shunned = [one[:-1] for one in forgiven if one in self._forgiven]
+            self._forgiven += new
+            self._frontier.next_fetch.shunned = _names(self._shunned)
+            self._checkpoint.set_meta(_KEY, self._shunned)
+            self._checkpoint.set_meta(_FORGIVEN, self._forgiven)
 
     # -- one URL
 
@@ -127,7 +138,8 @@ class InternalErrors:
             logger.error("Internal error%s", f" at {url or task}" if url or task else "", exc_info=error)
         said = error if isinstance(error, StorageError) else InternalError(_describe(error, url or task, is_fatal))
         if self._checkpoint is not None:
-            self._checkpoint.abandon(said, {_KEY: json.dumps(blamed)} if blamed else {})
+            meta = {_KEY: json.dumps(blamed), _FORGIVEN: json.dumps(self._forgiven)} if blamed else {}
+            self._checkpoint.abandon(said, meta)
         self._fail(said)
 
     def watch_task(self, coroutine: Coroutine[None, None, None], what: str) -> asyncio.Task[None]:
@@ -141,6 +153,10 @@ class InternalErrors:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.stop(error, task=what)
+
+
+def _names(shunned: list[list[int | str | None]]) -> frozenset[int | str | None]:
+    return frozenset(chain.from_iterable(shunned)) - {None}
 
 
 def _describe(error: BaseException, place: str, is_fatal: bool) -> str:

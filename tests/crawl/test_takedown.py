@@ -36,7 +36,7 @@ from spiderling.jobdir.directory import LOCK, acquire
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.snapshots import Snapshots, take_over
 from spiderling.jobdir.takedown import COUNTED, survey, take_down
-from webs.web import html
+from webs.web import FixedWeb, WebResponse, html, redirect
 
 EACH = 24
 HOSTS = ("stays.test", "goes.test", "below.goes.test")
@@ -51,6 +51,7 @@ SITES = {
 }
 SEEDS = " ".join([*(f"http://{host}/0" for host in HOSTS), "http://copies.test/"])
 HOSTS_TO_GO = [".goes.test"]
+EVERY_HOST = [*SITES]
 URLS_TO_GO = ["http://stays.test/1", "http://stays.test/2*"]
 
 
@@ -371,6 +372,48 @@ def test_a_trail_that_was_switched_off_and_on_is_no_damage_nor_counted_twice(dir
             taken = take_down(directory, ["goes.test"], [], 1.0)
             assert crawl.state().ends["kept"] == before - taken["documents"] and taken["documents"] > 5
             whole(directory)
+    left = take_down(directory, EVERY_HOST, [], 2.0)
+    assert crawl.state().ends.get("kept", 0) == 0 and left["documents"] > 20 and not damage_in(directory)
+
+
+def test_what_a_state_without_a_trail_had_when_it_was_made_anew(tmp_path, server):
+    """The front page of a host is kept, and waits again."""
+    crawl = Crawl(tmp_path / "job", server, MAX_DOCUMENTS=34, TRAIL="off", DEDUP="mark")
+    assert crawl.run(SEEDS).code == 0
+    before = crawl.state().counts["total/kept_bytes"]
+    shutil.rmtree(crawl.directory / "state")
+    assert [*rebuild(crawl.directory, {"SPIDERLING_DEDUP": "mark"}, 1.0)]
+    assert crawl.state().counts["total/kept_bytes"] == before > 0
+    take_down(crawl.directory, EVERY_HOST, [], 2.0)
+    assert crawl.state().ends.get("kept", 0) == 0 and not damage_in(crawl.directory)
+
+
+class Cookies(FixedWeb):
+    """A web whose page gives its text to whom it has led over another one, which sets a cookie."""
+
+    asked = 0
+
+    def respond(self, host: str, path: str) -> WebResponse:
+        self.asked += path == "/a"
+        if path == "/a" and self.asked == 1:
+            return redirect("/cookie")
+        led_back = redirect("/a")
+        led_back = WebResponse(302, {**led_back.headers, "Set-Cookie": "seen=1; Path=/"}, led_back.body)
+        return led_back if path == "/cookie" else super().respond(host, path)
+
+
+def test_a_page_to_which_a_redirect_led_back(tmp_path):
+    with serving(Cookies({"a.test": {"/a": page("a", "/b"), "/b": page("b")}})) as server:
+        crawl = Crawl(tmp_path / "job", server, **KEPT)
+        assert crawl.run("http://a.test/a").code == 0
+    assert crawl.state().ends == {"redirected": 2, "kept": 2}
+    anew = shutil.copytree(crawl.directory, tmp_path / "anew")
+    shutil.rmtree(anew / "state")
+    assert [*rebuild(anew, {}, 1.0)] and not damage_in(anew)
+    for directory in (crawl.directory, anew):
+        assert take_down(directory, [], ["http://a.test/a"], 2.0)["documents"] == 1
+        assert of(directory).state().ends["kept"] == 1
+        whole(directory)
 
 
 def test_what_a_divided_crawl_had_of_a_host_that_moved(directory):

@@ -304,8 +304,8 @@ def _check_ranked(distance: int, rank: int) -> None:
 
 MAX_SECTION_LINKS = 1000  # links of one section: with the longest URLs they stay far below MAX_PLAIN_BYTES
 MAX_URL_BYTES = 8192  # longer paths are left out, since they are refused (frontier/admission.py)
-_REMEMBERED = 1_000_000  # links that are known as sent, at most; chosen: 12 MB
-_KNOWN_HOSTS = 200_000  # hosts whose distance is remembered, at most; chosen: 20 MB
+REMEMBERED = 1_000_000  # links that are known as sent, at most; chosen: 12 MB
+KNOWN_HOSTS = 200_000  # hosts whose distance is remembered, at most; chosen: 20 MB
 _TAIL_BITS = 24  # bits of a host name's hash below the 40 of a URL's hash, in a key of the links that were sent
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
 _KEY_MASK = (1 << 63) - 1  # so many bits of it, since a KeyTable holds signed keys
@@ -395,7 +395,7 @@ class Gathering:
         known = self._distances.get(name)
         if known is not None and known <= distance:
             return False
-        if len(self._distances) >= _KNOWN_HOSTS:
+        if len(self._distances) >= KNOWN_HOSTS:
             self._distances.clear()
         self._distances[name] = distance
         return known is not None
@@ -407,7 +407,7 @@ class Gathering:
             new = [key for key in keys if key not in self._sent_before]
         for at in reversed(self._sent.add_all(new)):
             del new[at]
-        if len(self._sent) > _REMEMBERED // 2:
+        if len(self._sent) > REMEMBERED // 2:
             self._sent_before = self._sent
             self._sent = KeyTable()
         return dict.fromkeys(new)

@@ -52,7 +52,7 @@ _MOVED_COLUMNS = ("pages", "downloaded_bytes", "kept_bytes")
 _WITHOUT_YIELD: dict[str, Any] = dict.fromkeys(_MOVED_COLUMNS, 0)
 _WITHOUT_QUEUE: dict[str, Any] = {"positions": "", "first": b"", "transit": None}
 _HASH_MASK = (1 << HASH_BITS) - 1
-_MAX_KEYS = 500_000  # keys of URLs, beyond which a transaction takes in no further host; chosen: some 100 MB of memory
+MAX_KEYS = 500_000  # keys of URLs, beyond which a transaction takes in no further host; chosen: some 100 MB of memory
 _NOTED = {
     "options",
     "created",
@@ -285,7 +285,7 @@ class _Part:
             self._counts[f"total/{column}"] += getattr(moving.row, column)
         if moving.refusal is not None:
             self._refusals[name] = moving.refusal
-        if len(self._found) > _MAX_KEYS:
+        if len(self._found) > MAX_KEYS:
             self.commit(now)
 
     # -- the state

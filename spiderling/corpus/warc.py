@@ -31,7 +31,7 @@ EXCHANGE = "spiderling_exchange"  # key of a Request's meta under which the down
 _GZIP_LEVEL = 6  # level of zlib; chosen: its default
 _ZSTD_LEVEL = 3  # level of zstd; chosen: its default
 _SMALL = 4096  # bytes below which `_gzip` packs a record with less memory; chosen
-_REMEMBERED = 100_000  # most recent payloads to which a revisit record may refer; they take about 30 MB; chosen
+REMEMBERED = 100_000  # most recent payloads to which a revisit record may refer; they take about 30 MB; chosen
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _CONFORMS = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _LAST_OF_BATCH = {"batch": "ends here"}  # field of the last metadata record of a batch, which marks the batch's end
@@ -88,7 +88,7 @@ class WarcKind(SegmentKind):
         if exchange.truncated:
             fields["WARC-Truncated"] = exchange.truncated
         self._stored[digest] = (fields["WARC-Target-URI"], fields["WARC-Date"])
-        if len(self._stored) > _REMEMBERED:
+        if len(self._stored) > REMEMBERED:
             self._stored.popitem(last=False)
         fields["WARC-Type"] = "response"
         return _record(fields, "application/http;msgtype=response", head + exchange.body)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SEGMENT_BYTES = 200_000_000  # compressed bytes at which a new segment is begun; chosen: a file copied in seconds
-_BATCH_URLS = 200  # URLs that the frontier takes in one turn of the event loop, in some milliseconds; chosen
+BATCH_URLS = 200  # URLs that the frontier takes in one turn of the event loop, in some milliseconds; chosen
 _UNCHANGEABLE = ("lang", "dedup", "shards")
 """Options that a resumed crawl must not change: they have judged what is kept already, or whose hosts it asks."""
 
@@ -266,8 +266,8 @@ class Crawl:
             if listing.is_index:
                 sitemaps.put_files(fetch, [url for url, _ in entries], self.now())
             else:
-                for start in range(0, len(entries), _BATCH_URLS):
-                    sitemaps.put_urls(fetch, entries[start : start + _BATCH_URLS], self.now())
+                for start in range(0, len(entries), BATCH_URLS):
+                    sitemaps.put_urls(fetch, entries[start : start + BATCH_URLS], self.now())
                     await asyncio.sleep(0)
             sitemaps.left_out(listing.left_out)
             sitemaps.opted_out(len(refused))

@@ -23,7 +23,7 @@ from spiderling.crawl.crawl import Crawl
 from spiderling.frontier.recrawl.pages import NOTED, Validators, pages_to_recrawl, unpacked_validators
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, unpack_ends, unpack_keys
 
-_BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
+BATCHES = 200  # batches of the log that are read at once: some ten thousand URLs; chosen
 
 
 async def ask_again(crawl: Crawl, reasons: Iterable[Reason]) -> None:
@@ -114,7 +114,7 @@ def _read(database: Path, marks: Mapping[str, int]) -> _Batches:
     with _reading(database) as connection:
         connection.execute("BEGIN")  # the three tables as of one moment
         query = "SELECT batch, time, keys, ends FROM ended WHERE batch > ? ORDER BY batch LIMIT ?"
-        for batch, time, keys, ends in connection.execute(query, (marks.get("ended", 0), _BATCHES)):
+        for batch, time, keys, ends in connection.execute(query, (marks.get("ended", 0), BATCHES)):
             read.marks["ended"] = batch
             times.add(time)
             read.ended.extend((end, time) for end in unpack_ends(keys, ends) if end.reason in NOTED)

@@ -15,7 +15,7 @@ from spiderling.frontier.robots import ENDS, RobotsVerdict
 from spiderling.frontier.schedule import NameStatus
 from spiderling.frontier.site_files import FileAnswer, SiteFile
 
-_MAX_ENDS_PER_STEP = 100  # URLs of one host that may end unfetched in one call (chosen: the event loop goes on)
+MAX_ENDS_PER_STEP = 100  # URLs of one host that may end unfetched in one call (chosen: the event loop goes on)
 _STEP_PAUSE_S = 0.01  # seconds until the host's turn after such a call; chosen
 
 
@@ -35,7 +35,7 @@ class NextFetch(Part):
 
     def of_host(self, host: Host, address: str, now: float) -> Fetch | None:
         """The host's next Fetch from *address*; without one the host is put where it has to wait."""
-        for _ in range(_MAX_ENDS_PER_STEP):
+        for _ in range(MAX_ENDS_PER_STEP):
             if host.is_closed or not host.has_work:
                 self._schedule.rest(host)
                 return None

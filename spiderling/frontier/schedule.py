@@ -28,7 +28,7 @@ from spiderling.frontier.workbench import LONG_S, NO_ADDRESS, Backlog, Group, Wo
 
 MAX_SHARE = 0.1  # largest share of the requests for one address or domain while others are due; chosen
 DEAD_FOR_S = 3600.0  # seconds for which a name that does not resolve is not asked for again; chosen
-_MAX_NAMES = 50_000  # names that are kept; of more, the older half goes unless a host waits for it; chosen
+MAX_NAMES = 50_000  # names that are kept; of more, the older half goes unless a host waits for it; chosen
 
 
 class NameStatus(Enum):
@@ -113,7 +113,7 @@ class Names:
 
     def _prune(self) -> None:
         """If there are too many names, keep the newer half and those that hosts wait for."""
-        if len(self._names) > _MAX_NAMES:
+        if len(self._names) > MAX_NAMES:
             names = list(self._names.items())
             newer = len(names) // 2
             self._names = {name: known for name, known in names[:newer] if known.hosts} | dict(names[newer:])

@@ -86,7 +86,7 @@ EVIDENCE_BYTES = 200_000
 """Downloaded bytes, of a crawl, a host or a section, whose yield rate counts as much as what was expected of it
 (measured in the simulator): some eight pages."""
 _LEAST_RATE = 1e-6  # a yield rate that counts as none, where a logarithm is taken (chosen)
-_SECTIONS = 50_000  # sections that are remembered (chosen); the one that came first is forgotten first
+SECTIONS = 50_000  # sections that are remembered (chosen); the one that came first is forgotten first
 _CERTAIN = 3.0  # log-odds, or logarithm of the ratio of two rates, that counts as certainty, 1 or -1 (chosen)
 _STEP = math.log(STEP)
 _BEST = 3 * _STEP
@@ -234,7 +234,7 @@ class Worth:
             self._note_fruitful()
         expected = (given[0] + EVIDENCE_BYTES * note.rate) / (given[1] + EVIDENCE_BYTES)
         self._sections[key] = _SECTION.pack(_compare(expected, note.rate), *given)
-        if len(self._sections) > _SECTIONS:
+        if len(self._sections) > SECTIONS:
             del self._sections[next(iter(self._sections))]
         if note.is_wanted is not None:
             self._languages.count_page(note.host_id, note.is_wanted)
@@ -295,7 +295,7 @@ def _compare(rate: float, usual: float) -> float:
     return max(-1.0, min(1.0, math.log(max(rate, _LEAST_RATE) / usual) / _CERTAIN))
 
 
-_MAX_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
+MAX_HOSTS = 50_000  # hosts that are remembered (chosen); the one that came first is forgotten first
 _PRIOR_PAGES = 0.3
 """Weight of the crawl's mean in what is expected of a host, in pages.
 
@@ -322,7 +322,7 @@ class HostLanguages:
         seen[not is_wanted] += 1
         self._pages[not is_wanted] += 1
         self.mean = self._pages[0] / sum(self._pages)
-        if len(self._hosts) > _MAX_HOSTS:
+        if len(self._hosts) > MAX_HOSTS:
             del self._hosts[next(iter(self._hosts))]
 
     def expected(self, host_id: int) -> float | None:

@@ -47,7 +47,7 @@ PIECE_BYTES = 256 * _PAGE_BYTES  # bytes that are read at a time; chosen
 _AGAIN_S = 0.2  # seconds until it is tried again to freeze the state; chosen: a commit a second
 _DATABASE = Path("state", "frontier.sqlite")
 _SPARE = ".spare"  # ending of the former state's name, until it is that of the next one
-_OUTBOX_BYTES = 1 << 20  # bytes of messages that get new numbers in one commit; chosen
+OUTBOX_BYTES = 1 << 20  # bytes of messages that get new numbers in one commit; chosen
 
 
 class _Refused(JobdirError):
@@ -338,7 +338,7 @@ def renumber(store: SqliteStore, others: Iterable[int], epoch: int) -> None:
         former = known.get(other, PeerRow(other))
         newest = epoch << EPOCH_BITS
         done = 0
-        while rows := [row for row in store.messages(other, done, _OUTBOX_BYTES) if row.number <= former.sent]:
+        while rows := [row for row in store.messages(other, done, OUTBOX_BYTES) if row.number <= former.sent]:
             done = rows[-1].number
             moved = [row._replace(number=newest + at) for at, row in enumerate(rows, 1)]
             newest = moved[-1].number

@@ -72,9 +72,9 @@ _URLS = {
 }
 """Kind -> what stands in a frame once for each entry, with its URL."""
 _DIGESTS = 2  # digests that a document leaves: of its page and text; one more, if a part of the text is left out
-_KEYS_A_ROW = 1_000_000  # digests in a row of the state; chosen
+KEYS_A_ROW = 1_000_000  # digests in a row of the state; chosen
 _ORIGINS = 100_000  # origins of which it is remembered whether anything of them goes; chosen
-_PIECE_BYTES = 1 << 20  # bytes that are copied at a time; chosen
+PIECE_BYTES = 1 << 20  # bytes that are copied at a time; chosen
 _MAX_NAMED = 5  # entries that are named in a message; chosen
 
 
@@ -346,7 +346,7 @@ class _PausedCrawl:
         self.begun = {"record": record, "files": [*self.begun.get("files", []), *files]}
         known = np.frombuffer(self._state.digests, np.int64)
         left = _without(known, forgotten, stay)
-        rows = [(left[at : at + _KEYS_A_ROW].tobytes(),) for at in range(0, len(left), _KEYS_A_ROW)]
+        rows = [(left[at : at + KEYS_A_ROW].tobytes(),) for at in range(0, len(left), KEYS_A_ROW)]
         rewritten = {"digest": rows} if len(left) < len(known) else {}
         self._store.commit(Changes(meta={TAKEDOWN: json.dumps(self.begun)}, rewritten=rewritten))
 
@@ -458,7 +458,7 @@ def _frame(path: Path, cut: Cut) -> bytes:
 
 def _copy(old: IO[bytes], new: IO[bytes], end: int) -> None:
     """Copy from where *old* is up to its byte *end*."""
-    while piece := old.read(min(_PIECE_BYTES, end - old.tell())):
+    while piece := old.read(min(PIECE_BYTES, end - old.tell())):
         new.write(piece)
 
 

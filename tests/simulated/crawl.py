@@ -24,15 +24,12 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from spiderling import languages, pipelines
-from spiderling.crawl import checkpoint, crawl
+from spiderling.crawl import checkpoint
 from spiderling.engine.component import crawl_of
 from spiderling.engine.scheduler import FAILED_STAT
 from spiderling.extensions import lifecycle
 from spiderling.fetch.client import ConnectTarget
 from spiderling.fetch.resolver import Resolver
-from spiderling.frontier import intervals
-from spiderling.frontier.recrawl import recrawl
-from spiderling.frontier.storage import queues, seen
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import log_of, version_of
@@ -41,6 +38,7 @@ from spiderling.jobdir import card, snapshots
 from spiderling.spiders.spiderling import SpiderlingSpider
 from tests.recorded_disk import Recording, recorded
 from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
+from tests.simulated.limits import limited
 from tests.simulated.network import Away, Network
 from tests.simulated.redis import Redis
 from tests.simulated.visitors import Page
@@ -49,17 +47,6 @@ from tests.simulated.web import Workers
 LONGEST_S = 6 * 3600.0  # seconds of virtual time after which a session that goes on has hung; chosen
 CONTROL_S = 15.0  # seconds for which a person's change of control.yaml stands
 CALM = b"{}\n"
-LIMITS: tuple[tuple[Any, str, float], ...] = (
-    (checkpoint, "MAX_OUTCOMES", 6),
-    (crawl, "SEGMENT_BYTES", 2000),
-    (queues, "FLUSH_URLS", 20),
-    (seen, "PARTS", 16),
-    (intervals, "RETRY_DELAY_S", 5.0),
-    (intervals, "MAX_PAUSE_S", 40.0),
-)
-"""What a crawl is made small by: it has batches, full segments and flushes of queues, and no hours of waiting."""
-LIMITS_OF_CHANGES: tuple[tuple[Any, str, float], ...] = ((recrawl, "SWEEPS_A_DAY", 1000),)
-"""The same of a recrawl of pages that change: it looks every 60 seconds what is worth a revisit."""
 FIND = cache(languages.find_languages)
 RECOGNISED = languages.to_recognise(FIND("cs", ""), "", "")
 SOFTWARE = card.software()
@@ -225,6 +212,7 @@ class Plan:
     changes: int = 0  # by which seed the web changes before it; 0: it does not
     act: Act | None = None  # what is done before it
     snapshots: str = ""  # where it keeps them
+    limits: tuple[int, ...] = ()  # the numbers of further limits that are small (limits.py), in commands before it too
 
 
 @dataclass(slots=True)
@@ -390,8 +378,7 @@ class Session:
             stack.enter_context(self._page.standing_in())
             stack.enter_context(_snapshots_standing_in())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
-            for module, name, limit in (*LIMITS, *LIMITS_OF_CHANGES * bool(self._plan.changes)):
-                stack.enter_context(mock.patch.object(module, name, limit))
+            stack.enter_context(limited(self._plan.limits, bool(self._plan.changes)))
             stack.enter_context(mock.patch.object(card, "software", return_value=SOFTWARE))
             stack.enter_context(mock.patch.object(SqliteStore, "commit", self._committing(SqliteStore.commit)))
             beginning = self._beginning(SqliteStore.begin_writing)

@@ -55,6 +55,7 @@ from tests.simulated.crawl import (
     Taken,
     is_older,
 )
+from tests.simulated.limits import limited
 from tests.simulated.network import Network
 from tests.simulated.plans import ERRORS, FIRST_OF_SHARDS, has_shards, is_wider, leaves_out, planned
 from tests.simulated.redis import Redis
@@ -181,6 +182,7 @@ class _History:
         """Host or URL that was taken down -> when, and how many URLs had been asked for by then."""
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
         self._shards = SHARDS if has_shards(told.seed) else 1
+        self._limits: tuple[int, ...] = ()
 
     def _web(self) -> Web:
         """A web in which each shard has a host that answers: where none ever does, the network counts as away."""
@@ -227,6 +229,7 @@ class _History:
 
     def _rest(self, directory: Path, plan: Plan, number: int) -> Iterator[str]:
         """What happens before a session."""
+        self._limits = plan.limits
         self._clock.now += plan.rests_s
         if plan.changes:
             self._network.web.change(Random(plan.changes))
@@ -387,7 +390,7 @@ class _History:
     def _command(self, root: Path, work: Callable[[], object], disk: Disk) -> BaseException | None:
         """Do the *work* of a command; returns the error with which it ended, or None, also if it was killed."""
         is_named = mock.patch.object(card, "software", return_value=SOFTWARE)
-        with self._clock.shown(), recorded(root, disk), is_named:
+        with self._clock.shown(), limited(self._limits), recorded(root, disk), is_named:
             try:
                 work()
             except (SpiderlingError, Killed) as failure:
@@ -549,6 +552,8 @@ def _smaller(plans: list[Plan]) -> Iterator[list[Plan]]:
             yield without(faults=plan.faults[:place] + plan.faults[place + 1 :])
         for place in range(len(plan.edits)):
             yield without(edits=plan.edits[:place] + plan.edits[place + 1 :])
+        for place in range(len(plan.limits)):
+            yield without(limits=plan.limits[:place] + plan.limits[place + 1 :])
         for name in plan.options:
             yield without(options={key: value for key, value in plan.options.items() if key != name})
         for name, nothing in _NOTHING:

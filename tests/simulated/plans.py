@@ -12,6 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from tests.simulated.crawl import SHORT, Act, Edit, Fault, Plan, Taken
+from tests.simulated.limits import DRAWN
 from tests.simulated.network import Away
 from tests.simulated.redis import TROUBLES
 
@@ -34,6 +35,7 @@ CONTROLS = (
 )
 FIRST_OF_SHARDS = 1_000_000  # seeds from this one on are of crawls with shards
 FIRST_OF_WIDER = 300_000  # of each million; seeds from this one on are drawn from more
+FIRST_OF_LIMITED = 400_000  # of each million; from this one on half of the histories have limits made small
 YEARS_20_S = 6.3e8
 DAY_S = 86400.0
 CHANGES = (
@@ -110,6 +112,10 @@ def planned(seed: int) -> list[Plan]:
         plans = _changing(changes, plans, has_shards(seed))
     if is_wider(seed):
         plans = _widened(Random(f"wider {seed}"), plans, has_shards(seed))
+    limits = Random(f"limits {seed}")
+    if seed % FIRST_OF_SHARDS >= FIRST_OF_LIMITED and limits.random() < 0.5:
+        drawn = limits.sample(range(len(DRAWN)), limits.choice((1, 5, len(DRAWN))))
+        plans = [replace(plan, limits=tuple(drawn)) for plan in plans]
     strangers = Random(f"strangers {seed}")
     if has_shards(seed):
         plans = [*(_meddled(strangers, plan) for plan in plans[:-1]), plans[-1]]
@@ -144,7 +150,7 @@ def _widened(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
 
 
 def is_wider(seed: int) -> bool:
-    """Whether *seed* is drawn from all there is: seeds that have found a fault draw from what there was then."""
+    """Whether *seed* is drawn from more: seeds that have found a fault draw from what there was then."""
     return seed % FIRST_OF_SHARDS >= FIRST_OF_WIDER
 
 

@@ -130,7 +130,7 @@ PLANTED: dict[str, tuple[Change, ...]] = {
         Change("live/server.py", "request.transport.set_write_buffer_limits(0)", "pass"),
     ),
     "a take-down leaves the former segments": (
-        Change("jobdir/takedown.py", "if path not in named and path.exists():", "if False:"),
+        Change("jobdir/directory.py", "name in sorted(files - named)):", "name in sorted(files - files)):"),
     ),
     "what was taken down is asked again": (
         Change("jobdir/takedown.py", "state=HostState.BLOCKED.value, waiting=0", "waiting=0"),

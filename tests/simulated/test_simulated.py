@@ -17,7 +17,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from tests.recorded_disk import recorded
 from tests.simulated.crawl import Disk, Fault
-from tests.simulated.plans import FIRST_OF_SHARDS, FIRST_OF_WIDER
+from tests.simulated.plans import FIRST_OF_LIMITED, FIRST_OF_SHARDS, FIRST_OF_WIDER
 from tests.simulated.planted import PLANTED, ROOT, changed, planted
 
 
@@ -59,7 +59,8 @@ OF_SHARDS = {
 
 @needs("SQLite's VFS")
 def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
-    seeds = [*range(4), *range(FIRST_OF_WIDER, FIRST_OF_WIDER + 4), *REMEMBERED]
+    seeds = [seed for first in (0, FIRST_OF_WIDER, FIRST_OF_LIMITED) for seed in range(first, first + 3)]
+    seeds += REMEMBERED
     said, found = simulated(ROOT, "--only", *map(str, seeds))
     assert (found["seeds"], said.count("seed ")) == (len(seeds), 0), said
     assert found["documents"] > 200 and "killed" in said and "failed" in said
@@ -68,8 +69,9 @@ def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
 @needs("SQLite's VFS")
 @needs("fakeredis")
 def test_two_shards_with_faults_keep_together_what_they_must() -> None:
-    said, found = simulated(ROOT, "--only", str(FIRST_OF_SHARDS), str(FIRST_OF_SHARDS + 1), *map(str, OF_SHARDS))
-    assert (found["seeds"], said.count("seed ")) == (2 + len(OF_SHARDS), 0), said
+    seeds = [FIRST_OF_SHARDS, FIRST_OF_SHARDS + FIRST_OF_LIMITED + 32, *OF_SHARDS]  # the second is divided further
+    said, found = simulated(ROOT, "--only", *map(str, seeds))
+    assert (found["seeds"], said.count("seed ")) == (len(seeds), 0), said
     assert found["documents"] > 20
 
 

@@ -403,9 +403,10 @@ class Claim:
         silent: dict[int, float] = {}  # shard that was lost, for all that is known -> since when it shows no life
         patience_s = self._options.takeover_s or math.inf
         others = [shard for shard in range(self._options.shards) if shard not in self._saved]
+        waited_for = self._saved if self.takes_over else set()  # else `open_snapshot` says what is to be done
         while True:
             claimed = self._read_claims()
-            ours = sorted({*here, *(shard for shard, place in claimed.items() if place == self._place)} - self._saved)
+            ours = sorted({*here, *(shard for shard, place in claimed.items() if place == self._place)} - waited_for)
             now = time.monotonic()
             living = {shard for shard in range(self._options.shards) if self._is_leased(shard)}
             if living:

@@ -246,6 +246,9 @@ class _Launcher:
         code = 1 if self._has_failed else code
         with suppress(SpiderlingError), reading(self._plan.directory) as crawl:
             logger.info("%s", summary(crawl, self._plan.directory, code))
+        for number in NUMBERS:  # whose handlers end with the loop; all is done, and none is to change the exit code
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
         return code
 
     def _end(self) -> None:

@@ -103,8 +103,13 @@ def test_one_command_crawls_to_the_end_and_tells_one_summary(tmp_path):
         second = crawl.start().wait()
         assert second.code == 1 and second.lines("ERROR", f"is in use by process {running.process.pid} on ")
         running.until(lambda: " waiting; 2 shards at work" in running.output())
-        paused = running.stop(signal.SIGINT)
+        running.process.send_signal(signal.SIGINT)
+        running.until(lambda: "The crawl of all shards in" in running.output())
+        while running.process.poll() is None:  # whoever is impatient when all is told changes nothing
+            running.process.terminate()
+        paused = running.wait()
         assert paused.code == 0 and paused.lines("The crawl of all shards in", "was paused; the same command goes on")
+        assert "Traceback" not in paused.output
         assert paused.lines("Starting the crawl in", "2 shards on")
         assert not processes_of(tmp_path) and not socket.exists()
         control.write_text("pause: false")

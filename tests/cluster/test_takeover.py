@@ -377,8 +377,7 @@ def test_only_a_shard_that_shows_no_life_is_taken_over(tmp_path, monkeypatch):
         assert (tmp_path / "here/cs/shard-00/state/frontier.sqlite").exists()
         second.give_back()
         shutil.rmtree(tmp_path / "here/cs")
-        third = claim("here", 1.0)
-        monkeypatch.setattr(third, "takes_over", False)
+        third = claim("here", 0)
         with pytest.raises(JobdirError, match=r"is gone\. Go on from its snapshot"):
             third.open_snapshot()
 

@@ -380,6 +380,7 @@ class Frontier:
         self._intake.put(linking, batch_of(outcome.links), now, revisit.key, None)
         revisit.found += ledger.discovered - known
         self.recrawl.over(revisit, outcome, now)
+        self.host_closing.close_if_spent(host)
         self.schedule.release(host, now)
         return Report(None)
 

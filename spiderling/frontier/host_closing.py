@@ -152,9 +152,13 @@ class HostClosing(Part):
             self.close_host(host, HostState.RETIRED)
             self._note_retired(host.id, host.account, host.has_second_chance)
             return True
+        self.close_if_spent(host)
+        return False
+
+    def close_if_spent(self, host: Host) -> None:
+        """Close *host* if it has reached one of the budgets for a host."""
         if self.is_spent(host):
             self.close_host(host, HostState.SPENT)
-        return False
 
     def is_spent(self, host: Host) -> bool:
         """Whether *host* has reached one of the budgets for a host; 0 is no limit."""

@@ -18,11 +18,12 @@ from spiderling.base.link_batch import Link
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
-from spiderling.base.urls import url_key
+from spiderling.base.urls import canonicalize_again, url_key
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.hosts import HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.recrawl.pages import (
+    ANNOUNCED,
     PLANNED,
     Columns,
     RecrawlPage,
@@ -32,6 +33,7 @@ from spiderling.frontier.recrawl.pages import (
     unpacked_validators,
 )
 from spiderling.frontier.recrawl.policy import FEED, PRIOR_RATE, SITEMAP, Column, Pages, Tables
+from spiderling.frontier.recrawl.recrawl import Revisit
 from spiderling.frontier.storage.url_log import UrlEnd
 
 HOST = "http://a.cz/"
@@ -226,6 +228,40 @@ def test_looks_that_are_not_worth_it_are_left_out() -> None:
     assert len(idle.revisits) < len(busy.revisits) / 3
 
 
+@pytest.mark.parametrize("pages", [1, 2, 10, 30])
+def test_a_recrawl_of_few_pages_has_its_share_of_revisits(pages: int) -> None:
+    """One of less than a revisit a day may have none on one day; over the days it has as many as any other."""
+    links = [f"{HOST}{number}" for number in range(1, pages)]
+    crawl = lived(lambda url, day: page(*links) if url == HOST else page() if day < 0.01 else SAME, 20, ".05")
+    assert len(crawl.revisits) == pages == crawl.frontier.recrawl.columns.live
+
+
+def test_a_host_is_left_alone_when_later_versions_reach_its_budget_of_documents() -> None:
+    crawl = lived(lambda url, day: page(HOST + "1"), 9, "8", max_host_documents=5)
+    assert crawl.host("a.cz").documents == 5 == crawl.frontier.ledger.totals["documents"]
+    assert crawl.host("a.cz").state is HostState.SPENT
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_a_date_announces_is_remembered_until_the_page_was_revisited(is_killed: bool) -> None:
+    """A kill made it a page that the dates leave out, which is hardly ever worth a revisit."""
+    links = [f"{HOST}{number}" for number in range(9)]
+    crawl = lived(lambda url, day: page(*links) if url == HOST else page() if day < 0.01 else SAME, 12, "1")
+    host = crawl.host("a.cz")
+    latest = url_key(host.id, crawl.revisits[-1][0])
+    sitemap = RecrawlPage(0, HOST + "sitemap.xml", 0, 0, Validators(), SITEMAP)
+    revisit = Revisit(0, sitemap.url, host, 9, canonicalize_again(sitemap.url), page=sitemap)
+    crawl.frontier.recrawl.announce(revisit, latest, crawl.now)
+    crawl.commit()
+    if is_killed:
+        crawl.kill_and_resume()
+    columns = crawl.frontier.recrawl.columns
+    columns.merge()
+    assert columns.rows["key"][columns.rows["flags"] & ANNOUNCED > 0].view(np.int64).tolist() == [latest]
+    crawl.live(12)
+    assert not np.count_nonzero(columns.rows["flags"] & ANNOUNCED)
+
+
 def test_a_recrawl_ends_after_its_days() -> None:
     crawl = lived(lambda url, day: page(), 0, recrawl="3d")
     assert crawl.frontier.recrawl.goes_on(crawl.now)
@@ -350,6 +386,7 @@ PAGES = st.builds(
     st.floats(-1e4, 1e4, width=32), st.floats(0, 1e4, width=32),
     st.builds(Validators, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.sampled_from([b"", b'W/"a-1"'])),
     st.integers(0, 3), st.sampled_from(Standing), st.floats(0, 1e4, width=32), st.integers(0, 6), st.integers(0, 255),
+    st.booleans(),
 )  # fmt: skip
 
 

@@ -62,6 +62,7 @@ def unpacked_validators(packed: bytes) -> Iterator[Validators]:
 
 
 _ROW = struct.Struct("<fffQI5B")  # of a page, but for its ETag and its address
+_ANNOUNCED = 0x80  # the bit of ``kind``, in a row, that says ``is_announced``
 
 
 class Standing(IntEnum):
@@ -88,10 +89,12 @@ class RecrawlPage:
     since: float = 0.0  # since when it stands so, unless it is live
     hub_score: int = 0  # what revisits of it found of late (recrawl.py)
     version: int = 0  # documents that were kept of it, at most 255; 0: it is not in the corpus
+    is_announced: bool = False  # whether a date says that it has changed
 
     def pack(self) -> bytes:
         text_key, modified, etag = self.validators
-        states = self.kind, self.state, self.hub_score, min(255, self.version), len(etag)
+        kind = self.kind | _ANNOUNCED * self.is_announced
+        states = kind, self.state, self.hub_score, min(255, self.version), len(etag)
         return _ROW.pack(self.found_at, self.last, self.since, text_key, modified, *states) + etag + self.url.encode()
 
     @classmethod
@@ -101,7 +104,8 @@ class RecrawlPage:
             found_at, last, since, text_key, modified, kind, state, score, version, length = _ROW.unpack_from(row)
             url = row[_ROW.size + length :].decode()
             validators = Validators(text_key, modified, row[_ROW.size : _ROW.size + length])
-            return cls(key, url, found_at, last, validators, kind, Standing(state), since, score, version)
+            known = Standing(state), since, score, version, kind >= _ANNOUNCED
+            return cls(key, url, found_at, last, validators, kind & ~_ANNOUNCED, *known)
         except (struct.error, ValueError) as error:
             raise DamageError(
                 f"a row of recrawled pages is damaged: {error}; see `scrapy inspect JOBDIR --check`."
@@ -134,7 +138,7 @@ class Columns:
         return len(self) - self.over
 
     def add(self, pages: Iterable[RecrawlPage]) -> None:
-        values = ((p.key & _KEY_MASK, p.found_at, p.last, p.kind, flags_of(p.state)) for p in pages)
+        values = ((p.key & _KEY_MASK, p.found_at, p.last, p.kind, flags_of(p)) for p in pages)
         rows = np.fromiter(values, _PAGE)
         self.over += int(np.count_nonzero(rows["flags"] & OVER))
         self._added.append(rows)
@@ -163,7 +167,7 @@ class Columns:
         was_over = bool(row["flags"] & OVER)
         row["last"] = page.last
         row["kind"] = page.kind
-        row["flags"] = flags_of(page.state)
+        row["flags"] = flags_of(page)
         self.over += bool(row["flags"] & OVER) - was_over
 
     def blocks(self) -> Iterator[tuple[int, int]]:
@@ -180,11 +184,12 @@ class Columns:
             begin = end
 
 
-def flags_of(state: Standing) -> int:
+def flags_of(page: RecrawlPage) -> int:
     """The flags of a page that is not planned."""
-    if state is Standing.MISSED:
-        return MISSED
-    return 0 if state is Standing.LIVE else OVER
+    announced = ANNOUNCED * page.is_announced
+    if page.state is Standing.MISSED:
+        return MISSED | announced
+    return announced if page.state is Standing.LIVE else OVER
 
 
 def host_of(key: int) -> int:

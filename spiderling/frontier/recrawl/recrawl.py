@@ -15,7 +15,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -318,7 +318,8 @@ class Recrawl:
     def room(self, days: float) -> int:
         """Revisits that may be planned now, by what has passed of the day; what a day leaves is lost."""
         a_day = self._requests if self._requests >= 1 else self._requests * self.columns.live
-        due = int(a_day * days + 0.5) - int(a_day * self._day + 0.5)  # so a day may have less than one
+        before, all_of_day = (int(a_day * day + 0.5) for day in (self._day, self._day + 1))  # a day may have none
+        due = int((all_of_day - before) * (days - self._day) + 0.5)
         made = self._url_states.totals["revisits"] - self._revisits_before
         return due - made - len(self._in_transit) - len(self._planned)
 
@@ -402,6 +403,7 @@ class Recrawl:
         totals["revisits_opted_out"] += page.state is Standing.OPTED_OUT
         at = self.columns.find(page.key)
         if at is not None:
+            page.is_announced = False
             self.columns.update(at, page)
             self.pages.put(page.key, page.pack())
 
@@ -412,9 +414,12 @@ class Recrawl:
         days = self.days(date)
         revisit.newest_date = max(revisit.newest_date, days)
         at = self.columns.find(key)
-        if at is not None and days > self.columns.rows["last"][at]:
-            revisit.announced += not self.columns.rows["flags"][at] & ANNOUNCED
-            self.columns.flag(at, ANNOUNCED, True)
+        if at is None or days <= self.columns.rows["last"][at] or self.columns.rows["flags"][at] & ANNOUNCED:
+            return
+        revisit.announced += 1
+        self.columns.flag(at, ANNOUNCED, True)
+        if (row := self.pages.get(key)) is not None:
+            self.pages.put(key, replace(RecrawlPage.unpack(key, row), is_announced=True).pack())
 
     # -- the store
 

@@ -87,6 +87,28 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
         assert change in events
 
 
+def test_what_is_blocked_stays_so_at_a_restart_though_it_was_reopened_before(server, tmp_path):
+    """The file is applied anew at each start; it warns of nothing that it has done before."""
+    crawl = Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05)
+    seeds = "http://calm.test/1 http://loud.test/1"
+    (tmp_path / "job").mkdir()
+    file = tmp_path / "job/control.yaml"
+    file.write_text('seeds: ["http://late.test/1"]\nmax_pages: 6\n')
+    assert crawl.run(seeds).code == 0
+    asked = [entry.host for entry in server.log_entries]
+    assert {*asked} == {"calm.test", "loud.test", "late.test"}
+    begin = file.read_text().replace("6", "12") + 'reopen: ["calm.test", "loud.test"]\n'
+    file.write_text(begin + 'block: ["loud.test"]\n')
+    result = crawl.run(seeds)
+    assert [entry.host for entry in server.log_entries].count("loud.test") == asked.count("loud.test")
+    [warning] = result.lines("WARNING")
+    assert "reopen: 'loud.test' stands under block: too; take it out there first" in warning
+    assert "control.yaml: the seed 'http://late.test/1' is left out: already discovered" in result.output
+    file.write_text(begin.replace("12", "24"))
+    assert not crawl.run(seeds).lines("WARNING")
+    assert [entry.host for entry in server.log_entries].count("loud.test") > asked.count("loud.test")
+
+
 @pytest.mark.slow
 def test_a_strategy_that_leaves_nothing_out_retires_no_host_unless_told_to(tmp_path):
     """The profile of the options was put in force over the strategy's word when control.yaml was first read."""

@@ -11,7 +11,7 @@ import pytest
 from brokenparts import EXTENSIONS
 from conftest import Crawl, damage_in, page, serving
 
-from spiderling.base.errors import StorageError
+from spiderling.base.errors import InternalError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
@@ -176,6 +176,19 @@ async def test_no_error_amid_a_change_is_committed_and_only_one_of_ours_has_a_gu
         assert left.counts["waiting"] == left.counts["discovered"] == 1
         blamed = json.loads(left.meta.get("internal-errors", "[]"))
     assert blamed == ([[SEED, opened.url_id]] if kind is KeyError else [])
+
+
+async def test_what_stops_the_crawl_once_more_is_not_forgiven_again(tmp_path):
+    """The wish for it may stand in control.yaml for good: the crawl stopped there at each start."""
+    shunned = []
+    for _ in range(3):
+        opened = OpenCrawl(Options(lang="cs", allow_networks="127.0.0.0/8"), tmp_path / "job", lambda error: None)
+        opened.errors.forgive()
+        shunned.append(opened.frontier.next_fetch.shunned)
+        opened.errors.stop(KeyError("on order"), SEED, 7)
+        with suppress(InternalError):
+            await opened.close()
+    assert shunned == [set(), set(), {SEED, 7}]
 
 
 async def test_a_task_of_the_crawl_that_dies_stops_it(tmp_path):

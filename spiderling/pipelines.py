@@ -307,6 +307,8 @@ class DedupPipeline(PagePipeline):
         left_out = self._left_out(item, page, revisit)
         if left_out.any():
             rest = self._without(item, page, left_out.tolist(), revisit is not None)
+            if digests and not crawl.known_digests.isdisjoint((rest,)):
+                raise DropPage(Reason.DUPLICATE, "what is new on it is the text of another page")
             digests += (rest,) if digests else ()
         crawl.known_digests.update(digests)
         item.digests = digests

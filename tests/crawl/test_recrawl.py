@@ -13,11 +13,15 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
+import xxhash
 from conftest import Crawl, flags, paragraphs, refusal, serving
 
 from spiderling import pipelines
 from spiderling.base.options import Options
+from spiderling.base.reasons import Reason
+from spiderling.corpus.duplicates import DigestSet
 from spiderling.corpus.segments import read_documents
+from spiderling.engine.outcomes import DropPage
 from spiderling.items import FETCH, PageItem
 from spiderling.jobdir.as_text import no_longer_there, of_url, overview
 from spiderling.jobdir.damage import problems
@@ -231,6 +235,36 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
 def test_what_cannot_be_recrawled_is_refused(tmp_path, settings: dict[str, str], why: str) -> None:
     given = flags({f"SPIDERLING_{key}": value for key, value in settings.items()})
     assert why in refusal(tmp_path / "job", "-a", "lang=cs", *given)
+
+
+def later_version(texts: list[str], before: list[str], crawl: SimpleNamespace) -> PageItem:
+    """A page of *texts*, judged as a later version of one of the paragraphs *before*."""
+    revisit = SimpleNamespace(
+        page=SimpleNamespace(validators=SimpleNamespace(text_key=1)),
+        paragraphs=fingerprints.pack(fingerprints.digests_of(before)),
+    )
+    request = SimpleNamespace(meta={FETCH: SimpleNamespace(revisit=revisit, host=SimpleNamespace(name=HOST))})
+    page = Page("html", paragraphs=[Paragraph(text, "good", "text", False, "cs", True) for text in texts])
+    page.paragraph_digests = fingerprints.digests_of(texts)
+    page.raw_digest = xxhash.xxh3_128_digest(repr(texts).encode())
+    page.text_digest = xxhash.xxh3_128_digest("\n".join(texts).encode())
+    item = PageItem(SimpleNamespace(url=f"http://{HOST}/", request=request), page)
+    pipeline = pipelines.DedupPipeline(None)
+    pipeline.crawl = crawl
+    pipeline.process_page(item, page)
+    return item
+
+
+def test_new_text_that_is_that_of_another_page_makes_no_version() -> None:
+    """The corpus had it twice, word for word."""
+    old, new = paragraphs("old", 2), paragraphs("new", 2)
+    frontier = SimpleNamespace(is_copy=lambda name, sketch: False)
+    crawl = SimpleNamespace(options=Options(dedup="exact"), near=None, known_digests=DigestSet([]), frontier=frontier)
+    crawl.known_digests.update(later_version(new, [], crawl).digests)
+    with pytest.raises(DropPage) as dropped:
+        later_version(old + new, old, crawl)
+    assert dropped.value.reason is Reason.DUPLICATE
+    assert later_version([*old, *new, *paragraphs("more", 1)], old, crawl).digests
 
 
 def test_paragraphs_that_are_not_compared_are_counted_and_said_once(monkeypatch, caplog):

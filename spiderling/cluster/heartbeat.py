@@ -10,7 +10,8 @@ from spiderling.cluster.claims import ShardTotals
 from spiderling.cluster.exchange import AskedRow
 from spiderling.jobdir.snapshots import TAKEOVERS
 
-SUMMED = ("words", "documents", "pages", "downloaded_bytes", "kept_bytes")  # totals that add up over the shards
+SUMMED = ("words", "documents", "pages", "downloaded_bytes", "revisit_downloaded_bytes", "kept_bytes")
+"""Totals that add up over the shards."""
 TIME = "time_s"  # that of the crawl is the longest of its shards
 POLLS = 3  # polls that must find the same; chosen: two would do, were every status whole
 WAIT_MISSING_S = 60.0  # seconds for which idle shards wait for one that does not run; chosen: time enough to start it

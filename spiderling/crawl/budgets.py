@@ -61,9 +61,8 @@ class Budgets:
         pages = totals.get("pages", 0) + _PRIOR_PAGES
         for total, limit in self.limits.items():
             if total in _A_PAGE_GIVES:
-                so_far = totals.get(total, 0)
-                given = so_far + _A_PAGE_GIVES[total] * _PRIOR_PAGES
-                if so_far + in_work * given / pages >= limit:
+                given = totals.get(total, 0) + _A_PAGE_GIVES[total] * _PRIOR_PAGES
+                if _spent_of(total, totals) + in_work * given / pages >= limit:
                     return False
         return True
 
@@ -80,11 +79,11 @@ class Budgets:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""
         for total, (option, reason) in _LIMITS.items():
             limit = getattr(self._options, option)
-            if 0 < limit <= totals.get(total, 0):
+            if 0 < limit <= _spent_of(total, totals):
                 said = f"{PREFIX}{option.upper()}={limit}{' (-a words)' if total == 'words' else ''}"
                 return Spent(reason, f"{said} is reached; a larger one lets the crawl go on")
         for total, bound in self._control.items():
-            if totals.get(total, 0) >= bound:
+            if _spent_of(total, totals) >= bound:
                 said = "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
                 return Spent("budget", said)
         return self._marginal(totals) if self._options.marginal_bytes else None
@@ -109,3 +108,9 @@ class Budgets:
             f"the last {downloaded / 1e6:,.1f} MB gave {rate:.4f} of their bytes, less than "
             f"{MARGINAL_YIELD:g}; a larger {PREFIX}MARGINAL_BYTES lets the crawl go on",
         )
+
+
+def _spent_of(total: str, totals: Mapping[str, int]) -> int:
+    """What *totals* have spent of the budget for *total*: of bytes also those of revisits, which are counted apart."""
+    revisits = totals.get("revisit_downloaded_bytes", 0) if total == "downloaded_bytes" else 0
+    return totals.get(total, 0) + revisits

@@ -30,6 +30,16 @@ def test_each_total_has_its_budget(total: str) -> None:
     assert Budgets(Options()).find_spent({total: 10**12}) is None
 
 
+def test_bytes_of_revisits_are_bytes() -> None:
+    budgets = Budgets(Options(max_downloaded_bytes=100))
+    assert budgets.find_spent({"downloaded_bytes": 60, "revisit_downloaded_bytes": 39}) is None
+    totals = {"downloaded_bytes": 60, "revisit_downloaded_bytes": 40}
+    assert budgets.find_spent(totals) is not None and not budgets.has_room(totals, 0)
+    budgets = Budgets(Options())
+    budgets.set_control_limits(None, 0.0001)
+    assert budgets.find_spent(totals) is not None
+
+
 def run_until_spent(budgets: Budgets, rates: list[float], down: int = 0, kept: int = 0) -> tuple[int, int] | None:
     """Download a megabyte at each of *rates*; the totals at which the budget was spent."""
     for rate in rates:

@@ -40,6 +40,7 @@ class Control(Extension):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._stamp: tuple[int, ...] = ()
+        self._is_gone = False  # whether the file is no longer there
         self._told = ""  # why the file is left aside, as the log has it
         self._applied = ControlFile()
 
@@ -80,10 +81,15 @@ class Control(Extension):
             self.dispatcher.wake()
 
     def _changed_text(self, path: Path) -> str | None:
-        """The text of the file at *path*; None if it is as it was, or missing."""
+        """The text of the file at *path*, "" if two looks in a row have missed it; None if it is as it was.
+
+        One look may miss it while an editor saves it.
+        """
         stamp = stamp_of(path)
+        was_gone = self._is_gone
+        self._is_gone = not stamp and stamp == self._stamp
         if stamp == self._stamp:
-            return None
+            return "" if self._is_gone and not was_gone else None
         self._stamp = stamp
         return read_control(path) if stamp else None
 

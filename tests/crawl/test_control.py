@@ -49,7 +49,7 @@ def test_every_key_takes_effect_while_the_crawl_runs(server, tmp_path):
     session.running.until(lambda: time.monotonic() > paused + 1)
     assert not [entry for entry in server.log_entries if entry.time_s > paused]
     session.write("pause: perhaps\n")
-    session.write("pause: false\n")
+    (session.crawl.directory / "control.yaml").unlink()
     session.running.until(lambda: len(session.asked("loud.test", paused)) > 3)
 
     session.write('block: ["www.LOUD.test"]\n')

@@ -370,6 +370,11 @@ class Frontier:
             host.failures = 0
         if self.host_closing.refusals.page_answered(host, revisit.target, outcome, now):
             self.host_closing.refuse(host, now)
+        if self._redirects.follow_back(revisit, outcome):
+            self.recrawl.plan_again(revisit)
+            self.schedule.release(host, now)
+            return Report(None)
+        self._redirects.forget(revisit.key)
         known = ledger.discovered
         if outcome.redirect_to is not None and (target := canonicalize(outcome.redirect_to)) is not None:
             salt = b"" if revisit.payload is None else salt_of_redirect(revisit.key)

@@ -115,6 +115,15 @@ class Redirects(Part):
             self._note(url_key(url.host.id, target.url, salt), chain)
         return Reason.REDIRECTED
 
+    def follow_back(self, url: QueuedUrl, outcome: Outcome) -> bool:
+        """Whether *url*, which redirects to itself, is to be asked for once more, since it now has a cookie."""
+        target = canonicalize(outcome.redirect_to or "")
+        chain = self._chains.get(url.key, _NO_CHAIN).beyond(url.target, outcome.set_cookies)
+        if target is None or target.url != url.target.url or not chain.leads_back(target):
+            return False
+        self._note(url.key, chain)
+        return True
+
     def _once_more(self, url: QueuedUrl, spelled: str | None, has_cookie: bool) -> Reason | None:
         """Let *url*, which redirects to itself, wait again: in the server's spelling, or since it now has a cookie.
 

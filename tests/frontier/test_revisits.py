@@ -6,6 +6,7 @@ import itertools
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,6 +227,26 @@ def test_looks_that_are_not_worth_it_are_left_out() -> None:
     for crawl in (busy, idle):
         crawl.live(15)
     assert len(idle.revisits) < len(busy.revisits) / 3
+
+
+class CookieWall(RecrawledCrawl):
+    """A crawl of pages that are given only with a cookie, which a redirect of each to itself sets."""
+
+    def outcome(self, fetch: Fetch, answer: Answer, reason: Reason) -> Outcome:
+        if fetch.cookies:
+            return super().outcome(fetch, answer, reason)
+        moved = Outcome(fetch.id, fetch.url, Reason.REDIRECTED, 302, redirect_to=fetch.url)
+        return replace(moved, set_cookies=(b"a=1",) if "never" not in fetch.url else ())
+
+
+def test_a_page_behind_a_cookie_is_revisited_with_it() -> None:
+    crawl = CookieWall(lambda url, day: page(HOST + "never"), recrawl_requests="4")
+    crawl.run(HOST)
+    crawl.live(4)
+    totals = crawl.frontier.ledger.totals
+    assert totals["revisits"] == totals["versions"] > 4
+    assert len(crawl.revisits) == 2 * totals["revisits"], "each once without the cookie"
+    assert min(crawl.gaps("host").values()) >= crawl.options.host_interval_s - 1e-6
 
 
 @pytest.mark.parametrize("pages", [1, 2, 10, 30])

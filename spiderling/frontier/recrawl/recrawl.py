@@ -361,9 +361,14 @@ class Recrawl:
     def give_back(self, key: int) -> Revisit | None:
         """The revisit of this page was not made: it is planned again."""
         revisit = self.take_back(key)
-        if revisit is not None and not self._is_stopped:
-            self._planned.put_back(revisit)
+        if revisit is not None:
+            self.plan_again(revisit)
         return revisit
+
+    def plan_again(self, revisit: Revisit) -> None:
+        """*revisit*, which is not in transit any more, comes next at its host."""
+        if not self._is_stopped:
+            self._planned.put_back(revisit)
 
     def take_back(self, key: int | None) -> Revisit | None:
         """The revisit in transit at the page with this key; the caller must end it."""

@@ -102,10 +102,13 @@ class RecrawledCrawl(VirtualCrawl):
                 pass
             self.run(until=min(until, self.now + DAY_S / 96))
 
-    def standing(self, url: str) -> Standing:
+    def known(self, url: str) -> RecrawlPage:
         self.commit()
         pages = (RecrawlPage.unpack(*row) for row in self._store.blobs("recrawled"))
-        return next(page.state for page in pages if page.url == url)
+        return next(page for page in pages if page.url == url)
+
+    def standing(self, url: str) -> Standing:
+        return self.known(url).state
 
     def revisits_at(self, url: str) -> list[float]:
         """From the middle of the first day on, when the web of most tests changes."""
@@ -227,6 +230,25 @@ def test_looks_that_are_not_worth_it_are_left_out() -> None:
     for crawl in (busy, idle):
         crawl.live(15)
     assert len(idle.revisits) < len(busy.revisits) / 3
+
+
+def test_a_list_that_is_kept_when_it_was_asked_again_is_a_page_from_then_on() -> None:
+    """It was given up as a list that shows nothing new, though it is in the corpus."""
+    links = [f"{HOST}{number}" for number in range(12)]
+
+    def web(url: str, day: float) -> Answer:
+        if url == HOST:
+            return replace(page(*links), reason=Reason.WRONG_LANGUAGE if day < 1 else Reason.KEPT)
+        return page() if day < 0.01 else SAME
+
+    crawl = lived(web, 0, "2")
+    crawl.commit()
+    end = UrlEnd(url_key(crawl.host("a.cz").id, HOST), HOST, Reason.WRONG_LANGUAGE.value, 1, 0, 0)
+    crawl.now += 2 * DAY_S
+    assert crawl.frontier.ask_again([end], crawl.now) == (1, 1)
+    crawl.run()
+    crawl.commit()
+    assert crawl.known(HOST).version == 1
 
 
 class CookieWall(RecrawledCrawl):

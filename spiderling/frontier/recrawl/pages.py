@@ -161,13 +161,13 @@ class Columns:
         flags = self.rows["flags"]
         flags[at] = flags[at] | flag if is_set else flags[at] & (255 - flag)
 
-    def update(self, at: int, page: RecrawlPage) -> None:
-        """Take in what a revisit has changed; the page is not planned any more."""
+    def update(self, at: int, page: RecrawlPage, planned: int = 0) -> None:
+        """Take in what has changed; the page is not *planned* any more, unless that is PLANNED."""
         row = self.rows[at]
         was_over = bool(row["flags"] & OVER)
         row["last"] = page.last
         row["kind"] = page.kind
-        row["flags"] = flags_of(page)
+        row["flags"] = flags_of(page) | planned
         self.over += bool(row["flags"] & OVER) - was_over
 
     def blocks(self) -> Iterator[tuple[int, int]]:

@@ -273,8 +273,12 @@ class Recrawl:
         new: dict[int, RecrawlPage] = {}
         self.columns.merge()
         for page in pages:
-            if self.columns.find(page.key) is None:
+            at = self.columns.find(page.key)
+            if at is None:
                 new[page.key] = page
+            elif page.version:  # it was not kept before, and ``ask_again`` let it wait again
+                self.columns.update(at, page, self.columns.rows["flags"][at] & PLANNED)
+                self.pages.put(page.key, page.pack())
             if page.key in first_words:
                 self.policy.rates.learn(host_of(page.key), policy.NEW, 1, first_words[page.key], 0.0, page.found_at)
                 self._learnt |= {0, host_of(page.key)}

@@ -6,11 +6,12 @@ complete.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -47,6 +48,7 @@ from spiderling.jobdir.card import (
 from spiderling.jobdir.consent import ConsentLedger, ReceiptMaker
 
 REGISTRY = ".vert.registry"
+_CARD = (RECEIPTS, CONSENT, README, MANIFEST, CROISSANT, SUMS)  # files of a dataset beside its data
 _MAX_PART_BYTES = 100  # bytes of a part's name in a file's name; chosen: file systems allow 255 bytes for all
 
 
@@ -116,7 +118,8 @@ class ExportPlan:
     @property
     def dropped(self) -> Path:
         """The log of documents that lists left out; never in a directory that will be published."""
-        return self.out.with_name(f"{self.out.name}.dropped.tsv")
+        out = self.out.absolute()
+        return out.parent / f"{out.name}.dropped.tsv"
 
 
 def _safe(name: str) -> str:
@@ -162,8 +165,8 @@ class Parts:
         out = self._plan.out
         data = out / "data"
         rests = [*data.iterdir()] if data.is_dir() else []
-        card = (RECEIPTS, CONSENT, README, MANIFEST, CROISSANT, SUMS) if rests else ()
-        others = {*out.iterdir()} - {data, *map(self._plan.named, card)} if out.is_dir() else {out}
+        card = map(self._plan.named, _CARD if rests else ())
+        others = {*out.iterdir()} - {data, *card} if out.is_dir() else {out}
         is_free = not others and all(rest.suffix == PART for rest in rests)
         if out.exists() and not is_free:
             raise BadInput(f"{out} exists; give the name of a new or an empty directory.")
@@ -239,7 +242,7 @@ class Parts:
         sync_directory(plan.data_file("", 1).parent)
 
     def abort(self) -> None:
-        """Remove the files with temporary names, and directories that were made for them."""
+        """Remove the files with temporary names, and the directory of a dataset that has no others."""
         for file in chain(self._open.values(), *self._complete.values()):
             file.temporary.unlink(missing_ok=True)
         self._consent.close()
@@ -248,6 +251,8 @@ class Parts:
         if self._plan.is_dataset:
             with suppress(OSError):
                 (self._plan.out / "data").rmdir()
+                for name in _CARD:
+                    self._plan.named(name).unlink(missing_ok=True)
                 self._plan.out.rmdir()
 
 
@@ -276,15 +281,15 @@ def export(
     parts: Parts | None = None
     files: list[WrittenFile] = []
     try:
-        with saving(plan.out):
+        with saving(plan.out), _log_of(plan) as log:
             parts = Parts(plan, corpus.ledgers)
             tally = Tally()
-            with part_of(plan.dropped).open("w", encoding="utf-8") as log:
-                dropped = _copy(documents, parts, plan, log, tally)
+            dropped = _copy(documents, parts, plan, log, tally)
             if tally.documents:
                 found = parts.complete()
                 manifest = _manifest(corpus, plan, dropped, tally, found, parts.names)
                 manifest |= {"receipts": {"root": parts.root}, **notes}
+                log.flush()
                 if dropped:
                     part_of(plan.dropped).replace(plan.dropped)
                 write_pair(manifest, plan.named(README), plan.named(MANIFEST))
@@ -298,12 +303,27 @@ def export(
     finally:
         for ledger in corpus.ledgers.values():
             ledger.close()
-        if parts is not None:
+        if parts is not None and not files:
             with suppress(OSError):  # the first error is told, not one while clearing away
-                part_of(plan.dropped).unlink(missing_ok=True)
-                if not files:
-                    parts.abort()
+                parts.abort()
     return Summary(tally.documents, dropped, sorted(plan.drop.idle), files, plan.directory)
+
+
+@contextmanager
+def _log_of(plan: ExportPlan) -> Iterator[IO[str]]:
+    """The log of what lists leave out, which has a temporary name; raises BadInput if another export writes there."""
+    part = part_of(plan.dropped)
+    with part.open("a", encoding="utf-8") as log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"another export writes {plan.out} now; wait for its end, or give another name.") from None
+        try:
+            log.truncate(0)
+            yield log
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: ExportPlan, log: IO[str], tally: Tally) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import shutil
@@ -22,10 +23,12 @@ from spiderling.base.files import zstd
 from spiderling.corpus.segments import Source, documents, stored_documents
 from spiderling.export.export import ExportPlan, export
 from spiderling.export.sources import Corpus, corpus_of
+from spiderling.export.verification import Verification, cards_of
 from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.text.page import Paragraph, kept_elements
 from spiderling.text.prevertical import escape, render_attributes
+from tests.recorded_disk import Recording, recorded
 
 URLS = [
     "http://a.cz/", "https://www.a.cz/x", "http://a.cz/blog/1", "http://a.cz/blog/2?q=1", "http://b.a.cz/", "http://c.cz/",
@@ -110,6 +113,39 @@ def test_an_export_that_fails_leaves_the_log_of_an_earlier_one(tmp_path):
         ended = scrapy("export", str(source), "-o", str(log)[:-12], "--drop-host", str(tmp_path / "hosts"), *more)
         assert (ended.code, log.read_text()) == (1, "earlier"), more
         (tmp_path / "out.prevert").unlink(missing_ok=True)
+
+
+def test_two_exports_at_once_do_not_write_the_same_files(tmp_path):
+    corpus = corpus_of([str(corpus_file(tmp_path / "in.prevert"))])
+    plan = ExportPlan(tmp_path / "out.jsonl", "jsonl")
+    documents = corpus.stored()
+
+    def with_another():
+        yield next(documents)
+        with pytest.raises(BadInput, match="another export writes "):
+            export(corpus, corpus.stored(), plan)
+        yield from documents
+
+    assert export(corpus, with_another(), plan).kept == len([*corpus.stored()]) > 1
+    (card,) = cards_of(plan.out)
+    assert not Verification(card).findings and not [*tmp_path.glob("*.part")]
+
+
+class FullDisk(Recording):
+    """A disk that is full when the card is written."""
+
+    def refusal(self, kind: str, name: str) -> int:
+        return errno.ENOSPC if (kind, name) == ("write", "cs/manifest.json.part") else 0
+
+
+def test_an_export_for_which_the_disk_was_too_small_is_given_again(tmp_path):
+    (tmp_path / "out").mkdir()
+    plan = ExportPlan(tmp_path / "out/cs", "parquet", is_dataset=True)
+    corpus = corpus_of([str(corpus_file(tmp_path / "in.prevert"))])
+    with recorded(tmp_path / "out", FullDisk(tmp_path / "out")), pytest.raises(StorageError, match="No space left"):
+        export(corpus, corpus.stored(), plan)
+    assert not [*(tmp_path / "out").iterdir()]
+    assert export(corpus, corpus.stored(), plan).kept
 
 
 def export_by(name: str, _: str, out: str, option: str = "", file: str = "") -> None:

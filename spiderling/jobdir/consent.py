@@ -101,12 +101,24 @@ class ReceiptMaker:
         line = self._line(url, date, ledger) if ledger is not None else 0
         return Receipt(leaf_of(document, self.consent.hashes[line]), line, len(document))
 
-    def receipts(self, documents: Iterable[bytes], ledger: ConsentLedger) -> Iterator[Receipt]:
-        """Those of documents of a segment."""
+    def receipts(
+        self, documents: Iterable[bytes], ledger: ConsentLedger, former: Iterable[Receipt] = ()
+    ) -> Iterator[Receipt]:
+        """Those of documents of a segment; of what it had, the *former* ones."""
+        left = [*former]
         for document in documents:
+            same = next((at for at, receipt in enumerate(left) if self._is_of(receipt, document)), None)
+            if same is not None:
+                yield left[same]
+                del left[: same + 1]
+                continue
             found = [pattern.search(document) for pattern in _VALUES]
             url, date = (match[1].decode() if match else "" for match in found)
             yield self.receipt(document, url, date, ledger)
+
+    def _is_of(self, receipt: Receipt, document: bytes) -> bool:
+        hashes = self.consent.hashes[receipt.line : receipt.line + 1]
+        return receipt.length == len(document) and receipt.leaf in [leaf_of(document, said) for said in hashes]
 
     def _line(self, url: str, date: str, ledger: ConsentLedger) -> int:
         place = ledger, "/".join(url.split("/", 3)[:3])
@@ -201,7 +213,9 @@ def write_receipts(
             elif written != length:
                 has_grown = 0 < written < length and checksum(path, written) == digest
                 start = written if has_grown else 0
-                found = [*maker.receipts(documents_in(path, length, start), ledger)]
+                # a state that was made anew does not know any more what sites said
+                known = () if has_grown else receipts_in(data)
+                found = [*maker.receipts(documents_in(path, length, start), ledger, known)]
                 if not has_grown:
                     lost += receipts_in(data)
                     made.update(receipt.leaf for receipt in found if has_former)

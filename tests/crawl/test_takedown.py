@@ -23,14 +23,16 @@ from spiderling.base.reasons import Reason
 from spiderling.base.urls import owner_of, url_key
 from spiderling.cluster.resharding import reshard
 from spiderling.corpus.links import read_links
+from spiderling.corpus.receipts import RECEIPT_BYTES
 from spiderling.corpus.warc import records
+from spiderling.export.verification import Verification, cards_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing, Validators
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir import takedown
 from spiderling.jobdir.as_text import no_longer_there
-from spiderling.jobdir.card import TAKEDOWNS
+from spiderling.jobdir.card import TAKEDOWNS, write_card
 from spiderling.jobdir.damage import rebuild
 from spiderling.jobdir.directory import LOCK, acquire
 from spiderling.jobdir.inspection import Inspection
@@ -386,6 +388,22 @@ def test_what_a_state_without_a_trail_had_when_it_was_made_anew(tmp_path, server
     assert crawl.state().counts["total/kept_bytes"] == before > 0
     take_down(crawl.directory, EVERY_HOST, [], 2.0)
     assert crawl.state().ends.get("kept", 0) == 0 and not damage_in(crawl.directory)
+
+
+def test_documents_keep_their_receipts_when_the_rest_of_their_file_is_lost(directory):
+    """And a state that was made anew, which does not know what their sites had said."""
+    (segment, *_) = sorted(directory.glob("corpus/*.zst"))
+    data = segment.read_bytes()
+    segment.write_bytes(data[: len(data) // 2])
+    before = (directory / "corpus/receipts.bin").read_bytes()
+    assert [*rebuild(directory, {}, 1.0)]
+    write_card(directory)
+    (card,) = cards_of(directory)
+    found = Verification(card)
+    assert not found.findings and 0 < found.documents == len(of(directory).documents()) < 34
+    assert found.taken_down == 34 - found.documents
+    after = (directory / "corpus/receipts.bin").read_bytes()
+    assert after.startswith(before[: RECEIPT_BYTES * found.documents])
 
 
 class Cookies(FixedWeb):

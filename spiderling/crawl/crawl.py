@@ -190,6 +190,8 @@ class Crawl:
     @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, here and in other shards."""
+        if self.archives is not None:  # what waits there, as after --rebuild, is never asked for
+            return not self.frontier.ledger.in_transit
         return self.frontier.is_finished and not self.others_work and not self.frontier.recrawl.goes_on(self.now())
 
     def is_blocked(self, name: str) -> bool:

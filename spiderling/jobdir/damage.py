@@ -372,8 +372,10 @@ def _settings(directory: Path, output: Sequence[Surplus], given: Mapping[str, An
     }
     chosen = Options.from_settings({PREFIX + name.upper(): value for name, value in named.items()} | dict(given))
     names = named.keys() | {key.removeprefix(PREFIX).lower() for key in given}
-    meta = {"options": {name: getattr(chosen, name) for name in names}, "version": __version__}
+    meta: dict[str, Any] = {"options": {name: getattr(chosen, name) for name in names}, "version": __version__}
     meta |= {key: said[key] for key in ("purposes", "seeds", "models") if key in said}
+    if "archives" in said:
+        meta["from_archives"] = bool(said["archives"])
     spelled = spell_out(chosen, languages.find_languages(chosen.lang, chosen.models), ())
     return {key: json.dumps(value) for key, value in meta.items()}, replace(spelled, **_JUDGES_NOTHING)
 
@@ -386,9 +388,11 @@ class _Rebuilding:
     store: SqliteStore
     now: float
     asked: set[str] = field(default_factory=set)  # origins whose front page waits
+    is_of_web: bool = True  # whether a front page can be asked for
 
     def run(self, output: Sequence[Surplus], meta: dict[str, str]) -> str:
         """Tell the frontier what the corpus says, and count the rest of *output*; returns what the new state holds."""
+        self.is_of_web = not read_note(meta, "from_archives", False)
         for surplus in _of_kind(output, "corpus"):
             self._corpus(surplus)
         for kind in ("links", "warc"):
@@ -455,7 +459,7 @@ class _Rebuilding:
         if target is None:
             self.frontier.pass_document()
             return
-        if target.origin not in self.asked:
+        if self.is_of_web and target.origin not in self.asked:
             self.asked.add(target.origin)
             self.frontier.put_seed(f"{target.origin}/", self.now, distance)
         pages = self.frontier.archive_pages

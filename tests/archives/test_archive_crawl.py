@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import signal
 from types import SimpleNamespace
 
 import pytest
-from conftest import NETWORK, Crawl, document, page, scrapy, serving
+from conftest import NETWORK, Crawl, damage_in, document, page, scrapy, serving
 from made_warcs import FORMS, record
 
 from benchmarks.faults import differences
+from spiderling.jobdir.damage import rebuild
 from webs.web import FixedWeb
 
 NO_SERVER = SimpleNamespace(hosts_option="")
@@ -252,3 +254,18 @@ def test_control_yaml_does_not_pause_the_reading_of_archives(archives, tmp_path)
     result = ArchiveCrawl(job, archives / "a.warc.gz", PAGE="127.0.0.1:0").ended()
     assert result.code == 0 and result.lines("is finished: all archives are read")
     assert result.lines("WARNING", "pause has no effect on a crawl of archives") and result.lines("The live page: http")
+
+
+@pytest.mark.parametrize("has_card", [True, False])
+def test_a_state_that_is_made_anew_waits_for_no_page_of_the_web(archives, tmp_path, has_card):
+    """Without its card nothing says that the corpus came from archives, and front pages are to be fetched."""
+    crawl = ArchiveCrawl(tmp_path / "job", archives)
+    assert crawl.ended().code == 0
+    before = sorted(document.url for document in crawl.documents())
+    shutil.rmtree(crawl.directory / "state")
+    if not has_card:
+        (crawl.directory / "corpus/manifest.json").unlink()
+    assert [*rebuild(crawl.directory, {}, 1.0)]
+    assert crawl.state().counts["waiting"] == (0 if has_card else len(HOSTS))
+    assert crawl.start().wait(60).code == 0
+    assert sorted(document.url for document in crawl.documents()) == before and not damage_in(crawl.directory)

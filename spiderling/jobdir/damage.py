@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -33,7 +34,7 @@ from spiderling.base.options import Options
 from spiderling.base.outcome import Outcome
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import progress_bar, with_progress
-from spiderling.base.urls import HASH_BITS, canonicalize
+from spiderling.base.urls import HASH_BITS, canonicalize, hash_in, url_hash
 from spiderling.corpus.duplicates import digest_key, unsigned_key
 from spiderling.corpus.links import read_links
 from spiderling.corpus.segments import CorpusDocument, documents, frame_texts, frames, number_of
@@ -55,7 +56,7 @@ from spiderling.languages.registry import spell_out
 _STEP_S = 1e-5  # seconds between two batches of a trail that is made anew, each with a time of its own; chosen
 _MAX_NAMED = 5
 MADE_ANEW = "the state was made anew from what the crawl had written"  # the event that a new state notes
-_ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
+_ID = re.compile("[0-9a-f]{16}")
 _JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0, "traps": "off"}
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 
@@ -168,6 +169,7 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
     known = {key for row in crawl.rows("SELECT keys FROM digest") for key in unpack_keys(row["keys"])}
     seen: Counter[tuple[str, str]] = Counter()
     strange: list[str] = []
+    hashes = array("q")
 
     def count(segment: Segment) -> int:
         number = 0
@@ -178,6 +180,7 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
                 text = "\n".join(document.paragraphs).encode()
                 digest = xxhash.xxh3_128_digest(text)
                 key = document.attributes.get("id", "")
+                hashes.extend(hashes_of(document.attributes))
                 seen[key, digest.hex()] += 1
                 is_whole = document.attributes.get("length") == str(len(text))
                 if is_whole and digest_key(digest) not in known:
@@ -195,11 +198,29 @@ def _corpus(crawl: Inspection) -> Iterator[str]:
     total = crawl.counts["total/documents"]
     if seen.total() != total:
         yield f"the corpus holds {seen.total()} documents, the counts say {total}"
-    ids = np.array([int(name, 16) for name, _ in seen if _ID.fullmatch(name)], np.uint64).view(np.int64)
-    hashes = (1 << HASH_BITS) - 1  # the bits before them are a host's number, and a state made anew has other ones
-    unknown = len(ids) - int(np.isin(ids & hashes, _seen_keys(crawl) & hashes).sum())
+    known_hashes = _seen_keys(crawl) & (1 << HASH_BITS) - 1
+    unknown = int((~np.isin(np.frombuffer(hashes, np.int64).reshape(-1, 2), known_hashes)).all(1).sum())
     if unknown and not read_note(crawl.meta, "from_archives", False):
         yield f"the URLs of {unknown} documents are not among those that were discovered"
+
+
+def hashes_of(said: Mapping[str, str]) -> tuple[int, int]:
+    """The hashes of the key of a page: by its document's attribute ``id``, and by its URL alone.
+
+    The bits before them are a host's number, and a state made anew has other ones.  It knows the second hash alone,
+    which is not that of a page to which a redirect led back.
+    """
+    target = canonicalize(said.get("url", ""))
+    of_url = url_hash(target.url) if target else 0
+    key = said.get("id", "")
+    return hash_in(int(key, 16)) if _ID.fullmatch(key) else of_url, of_url
+
+
+def kept_bytes_of(document: CorpusDocument) -> int:
+    """The bytes of its new text, as the crawl counted them."""
+    pairs = zip(document.paragraphs, document.details, strict=True)
+    known = sum(len(text.encode()) for text, of in pairs if "dup" in of)
+    return (whole_number(document.attributes.get("length", "")) or 0) - known
 
 
 def _check_others(crawl: Inspection) -> Iterator[str]:
@@ -432,8 +453,7 @@ class _Rebuilding:
         new = [t for t, p in zip(document.paragraphs, document.details, strict=True) if "dup" not in p]
         digest = xxhash.xxh3_128_digest(text)
         digests = tuple({digest_key(digest), digest_key(xxhash.xxh3_128_digest("\n".join(new).encode()))})
-        kept = sum(len(paragraph.encode()) for paragraph in new) + max(0, len(new) - 1)
-        kept = kept if len(new) < len(document.paragraphs) else whole_number(said.get("length", "")) or kept
+        kept = kept_bytes_of(document)
         rate = float(said.get("yield") or 0)
         outcome = Outcome(
             None,

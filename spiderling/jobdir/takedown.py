@@ -36,7 +36,7 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import saving, sync_directory, whole_number
 from spiderling.base.reasons import Reason
 from spiderling.base.terminal import count_of, with_progress
-from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize, url_key
+from spiderling.base.urls import HASH_BITS, MAX_HOST_ID, canonicalize, hash_in, url_hash
 from spiderling.corpus.duplicates import digest_key
 from spiderling.corpus.segments import SegmentKind, documents, frames, number_of, unescape
 from spiderling.corpus.warc import as_response, pack_record, record_of
@@ -49,7 +49,7 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.url_log import ASKED_AGAIN, UrlEnd, UrlLogBatch, pack_ends, unpack_ends
 from spiderling.frontier.url_states import FAILED_SEEDS
 from spiderling.jobdir.card import TAKEDOWNS, facts_of, write_card
-from spiderling.jobdir.damage import MADE_ANEW
+from spiderling.jobdir.damage import MADE_ANEW, hashes_of, kept_bytes_of
 from spiderling.jobdir.directory import KINDS, LOCK, TAKEDOWN, Jobdir, delete_unnamed, judge_surplus
 from spiderling.jobdir.inspection import Inspection, opened, parts_in
 from spiderling.jobdir.state_reader import queues, read_note, telling_damage
@@ -113,7 +113,7 @@ class Findings:
         self.cuts: dict[str, list[Cut]] = {}  # segment -> its cuts, first to last
         self.entries: Counter[str] = Counter()  # segment -> entries that go
         self.taken: defaultdict[str, list[int]] = defaultdict(list)  # segment -> numbers of its documents that go
-        self._kept_pages = 0  # of which a document goes
+        self._kept: set[tuple[int, int]] = set()  # pages of which a document goes, by their two hashes
         self._read: Counter[str] = Counter()  # segment -> its documents, as far as it was read
         self.payloads: set[str] = set()  # digests of payloads that go, though records that stay refer to them
         self.digests: dict[int, int] = {}
@@ -125,11 +125,12 @@ class Findings:
         self._proof = proof
         self._concerns = lru_cache(_ORIGINS)(self._concerned)
         self._gone: set[int] = set()  # keys of URLs that had ended and go
+        self._waiting: set[int] = set()  # hashes of URLs that wait
         names = crawl.connection.execute("SELECT id, name FROM host")
         self.hosts = {host: name for host, name in names if drop.concerns(name)}
         urls = {host: drop.urls_of(name) for host, name in self.hosts.items()}
         self._whole = {host for host, found in urls.items() if found is None}  # hosts of which any URL may go
-        self._named = {url_key(host, url) for host, found in urls.items() for url in found or ()}
+        self._named = {url_hash(url) for found in urls.values() for url in found or ()}  # and of their documents
         self._is_concerned = np.zeros(MAX_HOST_ID + 1, np.bool_)  # by id of a host
         self._is_concerned[[*self.hosts]] = True
         for kind in KINDS:
@@ -141,10 +142,10 @@ class Findings:
         self._last_ends = self._find_ends()
         for _ in self.ended_rows({}, self._count_end, pack=lambda ends: b""):
             pass
-        if crawl.options.trail == "off":
-            untold = self._kept_pages - self.lost[f"end/{Reason.KEPT.value}"]  # since it is off
-            self.lost.update({f"end/{Reason.KEPT.value}": untold})
-            self.lost.subtract({f"end/{_TAKEN_DOWN}": untold})
+        known = self._waiting.union(map(hash_in, self._gone))
+        untold = sum(known.isdisjoint(hashes) for hashes in self._kept)  # they ended while the trail was off
+        self.lost.update({f"end/{Reason.KEPT.value}": untold})
+        self.lost.subtract({f"end/{_TAKEN_DOWN}": untold})
         before = taken_down(crawl.meta)
         self.numbers["hosts"] = sum(drop.holds_host(host) > before.holds_host(host) for host in self.hosts.values())
 
@@ -191,16 +192,15 @@ class Findings:
         said = document.attributes
         self.digests[_text_digest(entry)] = _DIGESTS + ("seen_share" in said)
         words = whole_number(said.get("words", "")) or 0
-        pairs = zip(document.paragraphs, document.details, strict=True)
-        kept = (whole_number(said.get("length", "")) or 0) - sum(
-            len(text.encode()) for text, of in pairs if "dup" in of
-        )
+        kept = kept_bytes_of(document)
         for fact in facts_of(said):
             is_known = f"fact/{fact}" in self.crawl.counts
             self.lost[f"fact/{fact if is_known else fact.partition('/')[0] + '/other'}"] += 1
         language = said.get("lang", "")
         is_later = "version" in said
-        self._kept_pages += not is_later
+        hashes = hashes_of(said)
+        self._named.update(hashes)
+        self._kept.update([hashes] * (not is_later))
         self.lost.update({f"language/{language}": 1, "total/documents": 1})
         self.lost.update({f"fact/words/{language}": words, "total/words": words})
         self.lost["total/revisit_kept_bytes"] += kept if is_later else 0
@@ -219,6 +219,7 @@ class Findings:
             record = Host(host, name, HostStates())
             for url in (stored_url(line, record) for line in lines):
                 last.pop(url.key, None)
+                self._waiting.add(hash_in(url.key))
                 self.numbers["waiting_urls"] += self.drop.rule_of(url.target) is not None
         return last
 
@@ -226,7 +227,7 @@ class Findings:
         """Those of packed *keys* whose URLs may go."""
         unpacked = np.frombuffer(keys, np.int64)
         found: list[int] = unpacked[self._is_concerned[unpacked >> HASH_BITS & MAX_HOST_ID]].tolist()
-        return [key for key in found if key in self._named or key >> HASH_BITS & MAX_HOST_ID in self._whole]
+        return [key for key in found if hash_in(key) in self._named or key >> HASH_BITS & MAX_HOST_ID in self._whole]
 
     def _count_end(self, end: UrlEnd) -> None:
         self._gone.add(end.key)

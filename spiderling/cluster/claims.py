@@ -264,10 +264,12 @@ class Claim:
         codes = "+".join(info.code for info in accepted)
         places = {shard: self._directory / name_of(shard) for shard in range(shards)}
         here = {shard: place for shard, place in places.items() if _database(place).exists()}
-        if begun := next(filter(None, [_meta(place, PENDING) for place in here.values()]), 0):
+        begun = next(filter(None, [_meta(place, PENDING) for place in here.values()]), 0)
+        # that of a crawl of one process, which `reshard` has moved and not marked yet, has no map
+        if begun or any(_meta(place, "options") and not _meta(place, MAP_KEY) for place in here.values()):
             raise JobdirError(
                 f"the crawl in {self._directory} is being divided: end that with scrapy reshard {self._directory} "
-                f"--shards {begun}"
+                f"--shards {begun or shards}"
             )
         kept = filter(None, [_meta(place, MAP_KEY) for place in here.values()])
         kept_maps = [ShardMap.from_json(json.dumps(values)) for values in kept]

@@ -321,7 +321,7 @@ class Jobdir:
         self.control = path / "control.yaml"
         self.database = self.state / "frontier.sqlite"
         self.is_new = not self.database.exists()
-        if self.state.exists() and any(path.glob("shard-*")):
+        if self.state.exists() and (path / "shard-00").is_dir():  # the first that `reshard` makes
             raise JobdirError(f"{path} is being divided: end that with scrapy reshard {path} --shards N")
         try:
             if not is_rebuilt:

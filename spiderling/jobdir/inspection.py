@@ -369,8 +369,8 @@ class Shards:
                 first.setdefault(part.shard.crawl, part.directory.name)
         if len(first) > 1:
             raise JobdirError(
-                f"{directory} holds shards of different crawls ({', '.join(first.values())}); move those of one crawl "
-                "to a directory of their own."
+                f"{directory} holds shards of different crawls ({', '.join(first.values())}): if scrapy reshard was "
+                "interrupted, give the same command again; else move those of one crawl to a directory of their own."
             )
 
     def close(self) -> None:
@@ -507,7 +507,8 @@ def _number_of(part: Inspection) -> int:
     shard = part.shard
     if shard is None or shard.number is None:
         raise JobdirError(
-            f"{part.directory} is named as a shard of a crawl, and holds a crawl without shards; move it elsewhere."
+            f"{part.directory} is named as a shard of a crawl, and holds a crawl without shards: if scrapy reshard was "
+            "interrupted, give the same command again; else move it elsewhere."
         )
     is_peer = part.rows("SELECT shard FROM peer WHERE shard = ?", shard.number)
     if shard.number >= shard.shards or is_peer:

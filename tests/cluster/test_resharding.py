@@ -19,6 +19,7 @@ from test_crawl_of_shards import ADDRESSES, EVERY, SEED, SITES, SOON
 from spiderling.base.errors import BadInput, JobdirError, StorageError
 from spiderling.base.options import Options
 from spiderling.base.urls import owner_of
+from spiderling.cluster.claims import Claim
 from spiderling.cluster.resharding import reshard
 from spiderling.frontier import Frontier
 from spiderling.frontier.hosts import HostState
@@ -26,6 +27,7 @@ from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.queues import line_at
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.takedown import take_down
 from webs.web import FixedWeb
 
 
@@ -133,6 +135,8 @@ def test_it_is_done_once_wherever_it_is_interrupted(tmp_path, paused, monkeypatc
         if number > 1:  # at the first nothing was changed
             with pytest.raises(BadInput, match=r"being divided over 3 shards: end that first, with --shards 3"):
                 list(reshard(directory, 4, 0.0))
+            with pytest.raises(JobdirError, match="if scrapy reshard was interrupted, give the same command again"):
+                take_down(directory, ["a.test"], [], 0.0)
         left = 0
         list(reshard(directory, 3, 0.0))
         found = waiting(directory), totals(directory), [_state(place).meta["shard_map"] for place in parts(directory)]
@@ -177,6 +181,22 @@ def test_a_crawl_of_one_process_does_not_begin_while_it_becomes_a_shard(tmp_path
             Jobdir(directory, is_rebuilt)
     list(reshard(directory, 2, 0.0))
     assert (waiting(directory).keys(), totals(directory)) == (before[0].keys(), before[1])
+
+
+def test_a_crawl_of_one_process_that_has_become_a_shard_is_no_shard_yet(tmp_path, paused, monkeypatch):
+    """The second of two began anew beside it, and asked again for what the first one had."""
+    directory = tmp_path / "cs"
+    shutil.copytree(paused[0], directory)
+    with monkeypatch.context() as patched:
+        patched.setattr("spiderling.cluster.resharding._Part.__init__", lambda *arguments: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            list(reshard(directory, 2, 0.0))
+    claim = Claim(Options(lang="cs", dedup="off", cluster="unix:///nowhere", shards=2), directory)
+    with pytest.raises(JobdirError, match=f"end that with scrapy reshard {directory} --shards 2"):
+        claim.take()
+    with pytest.raises(JobdirError, match="if scrapy reshard was interrupted, give the same command again"):
+        take_down(directory, ["a.test"], [], 0.0)
+    list(reshard(directory, 2, 0.0))
 
 
 def test_a_shard_that_was_taken_over_before_is_not_said_to_be_again(tmp_path, paused):

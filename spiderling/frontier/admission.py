@@ -84,6 +84,10 @@ class Admission:
             return None
         return Reason.TRAPPED if self.traps.holds(url.host, url.target) else None
 
+    def outside(self, target: CanonicalUrl, host: Host) -> Reason | None:
+        """Why *target*, a page of *host*, is not revisited: the scope has become narrower; None if it is within it."""
+        return self.gate(host.name, host.id, 0, is_asked_for=True)[target.origin.startswith("https:")]
+
     def lower(self, host_id: int, distance: int) -> int:
         """Lower the distance of a known host to *distance*, if that is less; returns its distance."""
         distances = self._url_states.host_states.distances

@@ -83,7 +83,8 @@ class NextFetch(Part):
         """Apply traps and robots.txt to *url*; returns what ``_examine`` does."""
         target = url.target
         revisit = url if isinstance(url, Revisit) else None
-        if revisit is None and (end := self._admission.left_out(url)) is not None:
+        end = self._admission.left_out(url) if revisit is None else self._admission.outside(target, url.host)
+        if end is not None:
             self._end_head(url.host, end, now)
             return None
         cookies = self._redirects.cookies_for(url)

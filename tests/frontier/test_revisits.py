@@ -251,6 +251,21 @@ def test_a_list_that_is_kept_when_it_was_asked_again_is_a_page_from_then_on() ->
     assert crawl.known(HOST).version == 1
 
 
+@pytest.mark.parametrize("scope", ["hosts", "tlds"])
+def test_only_pages_within_a_scope_that_has_become_narrower_are_revisited(scope: str) -> None:
+    others = "http://b.org/"
+    crawl = lived(lambda url, day: page() if day < 0.01 else SAME, 2, "9", seeds=(HOST, others))
+    assert crawl.revisits_at(HOST) and crawl.revisits_at(others)
+    crawl.options = replace(crawl.options, tlds="cz" if scope == "tlds" else "all")
+    crawl.kill_and_resume()
+    if scope == "hosts":
+        crawl.frontier.crawl_only(lambda name: name == "a.cz")
+    crawl.revisits.clear()
+    crawl.live(3)
+    assert crawl.revisits_at(HOST) and not crawl.revisits_at(others)
+    assert crawl.standing(others) is Standing.LIVE, "a wider scope has it again"
+
+
 class CookieWall(RecrawledCrawl):
     """A crawl of pages that are given only with a cookie, which a redirect of each to itself sets."""
 

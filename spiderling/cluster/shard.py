@@ -274,8 +274,8 @@ class Shard:
             self._held_until = 0.0
             self._crawl.fail(
                 JobdirError(
-                    f"another process runs shard {self.number} of this crawl: its directory was copied. Only one of "
-                    "them can go on."
+                    f"another process runs shard {self.number} of this crawl: its directory was copied, or it was "
+                    "taken over while this process stood still. Only one of them can go on, the other one."
                 )
             )
             return

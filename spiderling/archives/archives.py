@@ -121,6 +121,8 @@ class Archives:
         """Each page for the pipelines, as fast as they take them; it is in work until ``settle``."""
         readers = Readers(self._batches_of, _BATCHES_PER_THREAD * (self._options.archive_files + 1))
         unread = self.unread
+        for source in unread:
+            self._places[source].read_on()
         readers.start([source for source in unread if not is_url(source)], self._options.archive_files)
         readers.start([source for source in unread if is_url(source)], 1)
         try:
@@ -204,7 +206,7 @@ class Archives:
     def _begin(self, place: ArchiveProgress, record: ArchiveRecord) -> Fetch | Reason | None:
         """The fetch that stands for *record*; a Reason or None if it is no page."""
         if record.reason is Reason.DAMAGED:
-            place.damaged += 1
+            place.note_damage(record.position)
             if place.damaged <= _MAX_TOLD:
                 begin = max(record.position.member, 0)
                 logger.warning("%s is damaged in the part that begins at byte %d", place.source, begin)

@@ -50,7 +50,7 @@ class ArchiveRecord:
     captured: float | None = None  # WARC-Date, as seconds since 1970
     address: IPv4Address | IPv6Address | None = None  # WARC-IP-Address
     is_robots: bool = False
-    is_cut: bool = False  # whether it states more bytes than there are
+    is_cut: bool = False  # whether the archive ends in it: there are less bytes than it states, or it states none
 
 
 class RecordRefused(Exception):
@@ -121,6 +121,12 @@ class RecordReader:
 
     def _fill(self, record: ArchiveRecord, found: Any) -> None:
         """Read *found*, FastWARC's record, into *record*; raises RecordRefused."""
+        size = found.content_length
+        is_too_big = size > self._max_bytes + _MAX_HEAD_BYTES
+        block: bytes = b"" if is_too_big else found.reader.read(size)
+        record.is_cut = "Content-Length" not in found.headers or (len(block) < size and not is_too_big)
+        if record.is_cut:
+            raise RecordRefused(Reason.DAMAGED)
         if found.record_type == WarcRecordType.revisit:
             raise RecordRefused(Reason.REVISIT)
         target = canonicalize((found.headers.get("WARC-Target-URI") or "").strip("<> \t"))
@@ -137,22 +143,18 @@ class RecordReader:
         if address := found.headers.get("WARC-IP-Address"):
             with suppress(ValueError):
                 record.address = ip_address(address)
-        record.length = found.content_length
-        if found.content_length > self._max_bytes + _MAX_HEAD_BYTES:
+        record.length = size
+        if is_too_big:
             raise RecordRefused(Reason.TOO_BIG)
-        body = self._answer(record, found)
+        body = self._answer(record, found, block)
         if record.status != 200 and not record.is_robots:
             raise RecordRefused(Reason.RECORD_STATUS)
         record.body = self._content(record, body, target)
         if challenge_of(record.status, record.headers, record.body):
             raise RecordRefused(Reason.CHALLENGED)
 
-    def _answer(self, record: ArchiveRecord, found: Any) -> bytes:
+    def _answer(self, record: ArchiveRecord, found: Any, block: bytes) -> bytes:
         """Set status and headers; returns the body, still content-encoded, its chunks joined.  Raises RecordRefused."""
-        block: bytes = found.reader.read(found.content_length)
-        record.is_cut = len(block) < found.content_length
-        if record.is_cut:
-            raise RecordRefused(Reason.DAMAGED)
         media_type = found.headers.get("Content-Type") or ""
         if found.record_type == WarcRecordType.resource:
             record.status = 200

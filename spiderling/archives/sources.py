@@ -251,17 +251,36 @@ class ArchiveProgress:
         """Bytes of the archive when it was read to its end (0: unknown); None before that."""
         self.records: int = saved.get("records", 0)  # number of records that are done
         self.damaged: int = saved.get("damaged", 0)  # number of damaged parts
+        self._before = self._newest = self.last  # the records that were begun last
+        self._cut = [(Position(*damaged), Position(*before)) for damaged, before in saved.get("cut", ())]
+        """The newest record, if it is a damaged part, and the one before it."""
+
+    def read_on(self) -> None:
+        """Begin to read the archive: damage at its end comes again, since the file may be one that is still copied."""
+        for damaged, before in self._cut:
+            self.last = min(self.last, before)
+            self._done.discard(damaged)
+            self.records -= 1
+            self.damaged -= 1
+        self._cut = []
 
     def begin_record(self, position: Position) -> bool:
         """Begin the record at *position*; returns False if it was done before."""
+        self._before, self._newest = self._newest, position
         if position <= self.last:
             return False
+        self._cut = []
         self._open[position] = position in self._done
         if position not in self._done:
             return True
         self._done.discard(position)
         self._advance()
         return False
+
+    def note_damage(self, position: Position) -> None:
+        """The record at *position*, which was begun last, is a damaged part."""
+        self.damaged += 1
+        self._cut = [(position, self._before)]
 
     def end_record(self, position: Position) -> None:
         """The record at *position* is done."""
@@ -283,4 +302,5 @@ class ArchiveProgress:
         """The place as a value for JSON."""
         done = sorted({*self._done, *(position for position, is_done in self._open.items() if is_done)})
         size = self.size if self.is_idle else None
-        return {"last": self.last, "done": done, "size": size, "records": self.records, "damaged": self.damaged}
+        counts = {"records": self.records, "damaged": self.damaged}
+        return {"last": self.last, "done": done, "size": size, "cut": self._cut, **counts}

@@ -196,20 +196,57 @@ def test_no_garbage_raises(block, is_packed):
 # -- places
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_an_archive_that_ended_anywhere_and_has_grown_is_read_on(form):
+    """The record in which it ended counted as damaged, and as done."""
+    pages = [record(f"http://a.test/{n}", b"<p>text</p>") for n in range(3)]
+    data = FORMS[form]([record("", b"software: x\r\n", "warcinfo"), *pages[:2], BETWEEN, *pages[2:]])
+    for end in range(1, len(data)):
+        found, place = [], ArchiveProgress()
+        for there in (data[:end], data):
+            place = ArchiveProgress(place.saved())
+            place.read_on()
+            for entry in read(there, place.last):
+                if place.begin_record(entry.position):
+                    found.append(entry)
+                    if entry.reason is Reason.DAMAGED:
+                        place.note_damage(entry.position)
+                    place.end_record(entry.position)
+        assert urls(found) == [f"http://a.test/{n}" for n in range(3)], end
+        assert place.records - place.damaged == 3, end
+
+
+def test_damage_at_the_end_comes_again_when_the_process_was_killed_over_it():
+    """So does the record that it has become, until that is done."""
+    data = gzip.compress(PAGES[0]) + gzip.compress(PAGES[1])
+    place = ArchiveProgress()
+    for entry in read(data[:-30]):
+        assert place.begin_record(entry.position)
+        if entry.reason is Reason.DAMAGED:
+            place.note_damage(entry.position)
+        place.end_record(entry.position)
+    for _ in range(3):
+        place = ArchiveProgress(place.saved())
+        place.read_on()
+        entries = [entry for entry in read(data, place.last) if place.begin_record(entry.position)]
+        assert (urls(entries), place.damaged, place.is_idle) == (["http://a.test/1"], 0, False)
+
+
 def test_what_is_done_is_not_done_again_and_what_was_in_work_is():
     place, positions = ArchiveProgress(), [Position(number * 10) for number in range(6)]
     assert all(place.begin_record(position) for position in positions)
     for number in (0, 1, 3, 5):
         place.end_record(positions[number])
     place.size = 60
-    assert place.saved() == {"last": (10, 0), "done": [(30, 0), (50, 0)], "size": None, "records": 4, "damaged": 0}
+    none = {"cut": [], "damaged": 0}
+    assert place.saved() == {"last": (10, 0), "done": [(30, 0), (50, 0)], "size": None, "records": 4, **none}
     again = ArchiveProgress(place.saved())
     assert [again.begin_record(position) for position in positions] == [False, False, True, False, True, False]
     again.end_record(positions[2])
     assert again.last == positions[3] and not again.is_idle
     again.end_record(positions[4])
     again.size = 60
-    assert again.saved() == {"last": (50, 0), "done": [], "size": 60, "records": 6, "damaged": 0}
+    assert again.saved() == {"last": (50, 0), "done": [], "size": 60, "records": 6, **none}
     assert ArchiveProgress().last == BEGIN
 
 

@@ -3,9 +3,10 @@
     python -m benchmarks.simulated_faults [--seeds N] [--from SEED] [--only SEED ...] [--jobs N] [--planted] [--every]
 
 Scrapy's engine and all of the product run in this process, against a generated web and on a recorded disk
-(tests/simulated/); with seeds from 1,000,000 on, two shards over a Redis in memory.  Seeds from 400,000 on, of each
-million, draw from all there is, those before from what there was when some of them found a fault: from 300,000 on all
-but limits that are small.  A seed that fails is told, made small and told again; ``--only SEED`` repeats it alone.
+(tests/simulated/); with seeds from 1,000,000 on, two shards over a Redis in memory, and from 2,000,000 on a crawl of
+archives, of which some are still copied.  Seeds from 400,000 on, of each million, draw from all there is, those before
+from what there was when some of them found a fault: from 300,000 on all but limits that are small.  A seed that fails
+is told, made small and told again; ``--only SEED`` repeats it alone.
 ``--every`` fails each call on the disk of a small crawl, one after the other, with each error.  ``--planted`` brings
 mended faults back, one by one, and asks whether the seeds find them.
 """

@@ -24,6 +24,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 from spiderling import languages, pipelines
+from spiderling.archives import archives
 from spiderling.crawl import checkpoint
 from spiderling.engine.component import crawl_of
 from spiderling.engine.scheduler import FAILED_STAT
@@ -35,8 +36,10 @@ from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.frontier.storage.state_file import log_of, version_of
 from spiderling.frontier.storage.tables import MIGRATIONS, SCHEMA_VERSION
 from spiderling.jobdir import card, snapshots
+from spiderling.spiders.archive import ArchiveSpider
 from spiderling.spiders.spiderling import SpiderlingSpider
 from tests.recorded_disk import Recording, recorded
+from tests.simulated.archives import Readers
 from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
 from tests.simulated.limits import limited
 from tests.simulated.network import Away, Network
@@ -212,6 +215,7 @@ class Plan:
     changes: int = 0  # by which seed the web changes before it; 0: it does not
     act: Act | None = None  # what is done before it
     snapshots: str = ""  # where it keeps them
+    warc: str = ""  # the archives that it reads, in place of the web
     limits: tuple[int, ...] = ()  # the numbers of further limits that are small (limits.py), in commands before it too
 
 
@@ -386,6 +390,7 @@ class Session:
             stack.enter_context(mock.patch.object(Resolver, "resolve", lambda _, name: network.resolve(name)))
             stack.enter_context(mock.patch.object(ConnectTarget, "connect", lambda target: network.connect(target)))
             stack.enter_context(mock.patch.object(pipelines, "WorkerPool", Workers))
+            stack.enter_context(mock.patch.object(archives, "Readers", Readers))
             stack.enter_context(mock.patch.object(languages, "find_languages", FIND))
             stack.enter_context(mock.patch.object(languages, "to_recognise", return_value=RECOGNISED))
             stack.enter_context(mock.patch.object(gc, "freeze"))  # what a session leaves is to be collected
@@ -484,10 +489,11 @@ class Session:
         if self._redis is not None:
             settings.setdict({**self._redis.options, "SPIDERLING_SHARDS": self._shards}, priority="project")
         settings.copy = lambda: settings  # type: ignore[method-assign]  # which takes 20 ms
-        crawler = Crawler(SpiderlingSpider, settings)
+        crawler = Crawler(ArchiveSpider if self._plan.warc else SpiderlingSpider, settings)
         self._crawlers.append(crawler)
         crawler.signals.connect(self._opened, signals.spider_opened)
-        await crawler.crawl_async(lang="cs", seeds=" ".join(self._network.web.seeds), recrawl=self._plan.recrawl)
+        of_web = {"seeds": " ".join(self._network.web.seeds), "recrawl": self._plan.recrawl}
+        await crawler.crawl_async(lang="cs", **({"warc": self._plan.warc} if self._plan.warc else of_web))
         if crawler.stats.get_value("finish_reason") != "finished":  # else the other shard would wait for it
             self._stop()
 

@@ -38,6 +38,7 @@ from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.snapshots import Snapshots, snapshot_of, take_over
 from spiderling.jobdir.takedown import take_down
 from tests.recorded_disk import after_kill, after_power_cut, recorded, write_files
+from tests.simulated.archives import Archives
 from tests.simulated.clock import Clock, Killed
 from tests.simulated.crawl import (
     CALM,
@@ -57,7 +58,7 @@ from tests.simulated.crawl import (
 )
 from tests.simulated.limits import limited
 from tests.simulated.network import Network
-from tests.simulated.plans import ERRORS, FIRST_OF_SHARDS, has_shards, is_wider, leaves_out, planned
+from tests.simulated.plans import ERRORS, FIRST_OF_SHARDS, has_shards, is_wider, leaves_out, planned, reads_archives
 from tests.simulated.redis import Redis
 from tests.simulated.strange import garbled
 from tests.simulated.web import Web, generated
@@ -183,6 +184,8 @@ class _History:
         self._redis = Redis(self._clock, self._rng, scratch) if has_shards(told.seed) else None
         self._shards = SHARDS if has_shards(told.seed) else 1
         self._limits: tuple[int, ...] = ()
+        archives = Random(f"archives {told.seed}"), scratch / "archives"
+        self._archives = Archives(self._network.web, *archives) if reads_archives(told.seed) else None
 
     def _web(self) -> Web:
         """A web in which each shard has a host that answers: where none ever does, the network counts as away."""
@@ -206,6 +209,9 @@ class _History:
             if self._told.wrong:
                 return
             plan = replace(plan, snapshots=plan.snapshots and str(self._snapshots))
+            if self._archives is not None:
+                self._archives.write(is_whole=number == len(self._told.plans))
+                plan.warc = self._archives.sources
             session = Session(
                 directory, plan, self._network, self._clock, self._rng, self._acknowledged, self._redis, self._shards
             )
@@ -468,6 +474,8 @@ class _History:
             if page.state not in (Standing.LIVE, Standing.MISSED) and web.answers[page.url].status == 200:
                 yield f"versions: {page.url} is {page.state.name}, and answers"
             later = Counter(text for number, one in documents.items() if number > 1 for text in one.paragraphs)
+            if any(plan.options.get(_DEDUP) == "mark" for plan in self._told.plans):
+                continue  # what was there before is marked, and stays
             # what stood on the page before the recrawl began is not known
             yield from (f"duplicated: {text[:30]} of {page.url}" for text, number in later.items() if number > 1)
 
@@ -482,7 +490,10 @@ class _History:
         yield from (f"duplicated: {text[:30]}" for text, number in texts.items() if number > 1 and once)
         there = {paragraph for one in documents for paragraph in one.paragraphs}
         plans = self._told.plans[: len(self._told.endings)]
-        wanted = [] if leaves_out(plans) else web.texts(self._gone.keys(), there)
+        is_partial = self._archives is not None and not self._archives.is_whole
+        is_left_out = is_partial or leaves_out(plans, self._archives is not None)
+        found = web.pages if self._archives is not None else web.seeds
+        wanted = [] if is_left_out else web.texts(found, self._gone.keys(), there)
         if any(plan.options.get(_DEDUP) == "near" for plan in self._told.plans):  # what a liar has sent counts too
             lies = {text for url, answer in web.answers.items() if web.is_of_liar(url) for text in answer.texts}
             wanted = [texts for texts in wanted if lies.isdisjoint(texts)]

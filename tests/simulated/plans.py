@@ -7,7 +7,7 @@ meet it (test_simulated.py).
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -34,6 +34,7 @@ CONTROLS = (
     b"pause: true\npause: false\nmax_pages: 1e400\n",
 )
 FIRST_OF_SHARDS = 1_000_000  # seeds from this one on are of crawls with shards
+FIRST_OF_ARCHIVES = 2_000_000  # seeds from this one on are of crawls of archives
 FIRST_OF_WIDER = 300_000  # of each million; seeds from this one on are drawn from more
 FIRST_OF_LIMITED = 400_000  # of each million; from this one on half of the histories have limits made small
 YEARS_20_S = 6.3e8
@@ -116,6 +117,8 @@ def planned(seed: int) -> list[Plan]:
     if seed % FIRST_OF_SHARDS >= FIRST_OF_LIMITED and limits.random() < 0.5:
         drawn = limits.sample(range(len(DRAWN)), limits.choice((1, 5, len(DRAWN))))
         plans = [replace(plan, limits=tuple(drawn)) for plan in plans]
+    if reads_archives(seed):
+        plans = [replace(plan, recrawl="", changes=0, away=None) for plan in plans]
     strangers = Random(f"strangers {seed}")
     if has_shards(seed):
         plans = [*(_meddled(strangers, plan) for plan in plans[:-1]), plans[-1]]
@@ -154,14 +157,18 @@ def is_wider(seed: int) -> bool:
     return seed % FIRST_OF_SHARDS >= FIRST_OF_WIDER
 
 
-def leaves_out(plans: Iterable[Plan]) -> bool:
-    """Whether a session of *plans* leaves out texts for good, the last one some for later."""
+def leaves_out(plans: Sequence[Plan], of_archives: bool) -> bool:
+    """Whether a session of *plans* leaves out texts for good, the last one some for later.
+
+    Archives are read once: what a budget of a host leaves out of them comes no more.
+    """
+    holding = plans if of_archives else plans[-1:]
     names = {name for options in LEAVING_OUT for name in options}
     is_rebuilt = any(plan.act and plan.act.what == "rebuild" for plan in plans)  # links of kept pages are lost then
     return (
         is_rebuilt
         or any(not names.isdisjoint(plan.options) for plan in plans)
-        or not HELD_BACK.isdisjoint(plans[-1].options)
+        or any(not HELD_BACK.isdisjoint(plan.options) for plan in holding)
     )
 
 
@@ -214,7 +221,12 @@ def _fault_of_act(rng: Random) -> Fault:
 
 def has_shards(seed: int) -> bool:
     """Whether the crawl of *seed* has two shards."""
-    return seed >= FIRST_OF_SHARDS
+    return FIRST_OF_SHARDS <= seed < FIRST_OF_ARCHIVES
+
+
+def reads_archives(seed: int) -> bool:
+    """Whether the crawl of *seed* reads archives in place of the web."""
+    return seed >= FIRST_OF_ARCHIVES
 
 
 def _shared(rng: Random, plan: Plan) -> Plan:

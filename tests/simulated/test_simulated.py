@@ -17,7 +17,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from tests.recorded_disk import recorded
 from tests.simulated.crawl import Disk, Fault
-from tests.simulated.plans import FIRST_OF_LIMITED, FIRST_OF_SHARDS, FIRST_OF_WIDER
+from tests.simulated.plans import FIRST_OF_ARCHIVES, FIRST_OF_LIMITED, FIRST_OF_SHARDS, FIRST_OF_WIDER
 from tests.simulated.planted import PLANTED, ROOT, changed, planted
 
 
@@ -55,6 +55,10 @@ OF_SHARDS = {
     1310145: "a process did not wait for the lease of a killed one whose record Redis had lost",
 }
 """The same of crawls of two shards."""
+OF_ARCHIVES = {
+    2000001: "the record in which an archive ended that was still copied counted as damaged for good",
+}
+"""The same of crawls of archives."""
 
 
 @needs("SQLite's VFS")
@@ -70,6 +74,15 @@ def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
 @needs("fakeredis")
 def test_two_shards_with_faults_keep_together_what_they_must() -> None:
     seeds = [FIRST_OF_SHARDS, FIRST_OF_SHARDS + FIRST_OF_LIMITED + 32, *OF_SHARDS]  # the second is divided further
+    said, found = simulated(ROOT, "--only", *map(str, seeds))
+    assert (found["seeds"], said.count("seed ")) == (len(seeds), 0), said
+    assert found["documents"] > 20
+
+
+@needs("SQLite's VFS")
+def test_archives_are_read_once_and_to_their_end() -> None:
+    first = FIRST_OF_ARCHIVES + FIRST_OF_LIMITED
+    seeds = [first, first + 1, *OF_ARCHIVES]
     said, found = simulated(ROOT, "--only", *map(str, seeds))
     assert (found["seeds"], said.count("seed ")) == (len(seeds), 0), said
     assert found["documents"] > 20

@@ -122,15 +122,18 @@ class Page:
         cut = rng.randrange(len(true) + 1)
         return [Client([true[:cut], true[cut:]], rng.choice((0.0, 0.01, 12.0)), rng.choice((0.0, 0.01, 5.0, math.inf)))]
 
-    def judge(self, asked: str, answer: bytes) -> None:
-        """Note what is wrong with the *answer* to a request, if that was one that is *asked* as it should be."""
+    def judge(self, asked: str, answer: bytes, factory: Callable[[], Any]) -> None:
+        """Note what is wrong with the *answer* to a request, if that was one that is *asked* as it should be.
+
+        *factory*: that of the server's side, which knows whether this has closed.
+        """
         head, _, body = answer.partition(b"\r\n\r\n")
         statuses = [int(line.split()[1]) for line in answer.split(b"\r\n") if line.startswith(b"HTTP/1.")]
         path = asked.partition("?")[0]
         may_be = {200, {"/control": 409, "/host.json": 404}.get(path, 200), 503 if self._is_troubled() else 200}
         try:
             assert not [status for status in statuses if status >= 500 and status != 503]
-            is_driven_out = not answer and (not self.is_served or len(self.open) >= server.MAX_CONNECTIONS)
+            is_driven_out = not answer and (factory not in self._factories or len(self.open) >= server.MAX_CONNECTIONS)
             if not asked or is_driven_out or b"the shards in " in body:  # that are only being made
                 return
             assert len(statuses) == 1 and statuses[0] in may_be and b"Content-Security-Policy: " in head
@@ -203,7 +206,7 @@ class Connection(asyncio.Transport):
     def abort(self) -> None:
         self._is_closing = True
         if self in self._page.open:
-            self._page.judge(self._client.asks, self._received)
+            self._page.judge(self._client.asks, self._received, self.factory)
             self._page.open.remove(self)
             self._loop.call_soon(self._protocol.connection_lost, None)
 

@@ -132,13 +132,13 @@ class Web:
                     hosts = links.choices([*self.addresses], k=links.choice((0, 1, 2)))
                     self.answers[url].later = tuple(self._new_page(links, host) for host in hosts)
 
-    def texts(self, gone: Collection[str], there: Collection[str]) -> Iterator[tuple[str, ...]]:
-        """The texts of each page that can be reached without liars, and may be asked for: one of them must be there.
+    def texts(self, begin: Collection[str], gone: Collection[str], there: Collection[str]) -> Iterator[tuple[str, ...]]:
+        """The texts of each page that is reached from *begin*, not over liars, and may be asked for: one must be there.
 
         Without *gone* hosts and URLs: those that must be there when these were taken down at some moment.  Links that
         a page got with its last text count if the paragraphs of that are *there*.
         """
-        found, waiting = set(self.seeds), [*self.seeds]
+        found, waiting = set(begin), [*begin]
         hosts = {url: urlsplit(url).hostname for url in self.answers}
         elsewhere = {
             text for url, answer in self.answers.items() if hosts[url] in gone or url in gone for text in answer.texts
@@ -203,6 +203,9 @@ class Workers:
         self._config = config
 
     def start_in_background(self, failed: Any) -> None:
+        """They are there at once."""
+
+    async def start(self) -> None:
         """They are there at once."""
 
     async def stop(self) -> None:

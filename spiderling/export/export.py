@@ -318,6 +318,8 @@ def _log_of(plan: ExportPlan) -> Iterator[IO[str]]:
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadInput(f"another export writes {plan.out} now; wait for its end, or give another name.") from None
+        except OSError:  # of a file system without locks, where an export may be written too
+            pass
         try:
             log.truncate(0)
             yield log

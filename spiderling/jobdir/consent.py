@@ -11,7 +11,7 @@ import hashlib
 import re
 import sqlite3
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -105,12 +105,15 @@ class ReceiptMaker:
         self, documents: Iterable[bytes], ledger: ConsentLedger, former: Iterable[Receipt] = ()
     ) -> Iterator[Receipt]:
         """Those of documents of a segment; of what it had, the *former* ones."""
-        left = [*former]
+        left: defaultdict[int, list[Receipt]] = defaultdict(list)
+        for receipt in former:
+            left[receipt.length].append(receipt)
         for document in documents:
-            same = next((at for at, receipt in enumerate(left) if self._is_of(receipt, document)), None)
+            alike = left[len(document)]
+            same = next((receipt for receipt in alike if self._is_of(receipt, document)), None)
             if same is not None:
-                yield left[same]
-                del left[: same + 1]
+                alike.remove(same)
+                yield same
                 continue
             found = [pattern.search(document) for pattern in _VALUES]
             url, date = (match[1].decode() if match else "" for match in found)
@@ -118,7 +121,7 @@ class ReceiptMaker:
 
     def _is_of(self, receipt: Receipt, document: bytes) -> bool:
         hashes = self.consent.hashes[receipt.line : receipt.line + 1]
-        return receipt.length == len(document) and receipt.leaf in [leaf_of(document, said) for said in hashes]
+        return receipt.leaf in [leaf_of(document, said) for said in hashes]
 
     def _line(self, url: str, date: str, ledger: ConsentLedger) -> int:
         place = ledger, "/".join(url.split("/", 3)[:3])

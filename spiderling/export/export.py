@@ -275,8 +275,8 @@ def export(
     """Write the *documents* of *corpus* that *plan* takes; if there is none, nothing is written.
 
     Also writes the card (a manifest and a README) and, if lists left documents out, a log of these.  *notes*,
-    read when all documents are written, go into the manifest.  Raises BadInput if a file exists, StorageError if one
-    cannot be written, DamageError if a segment cannot be read.
+    read when all documents are written, go into the manifest.  Raises BadInput if a file exists, or if something was
+    taken down meanwhile, StorageError if one cannot be written, DamageError if a segment cannot be read.
     """
     parts: Parts | None = None
     files: list[WrittenFile] = []
@@ -285,6 +285,7 @@ def export(
             parts = Parts(plan, corpus.ledgers)
             tally = Tally()
             dropped = _copy(documents, parts, plan, log, tally)
+            corpus.refuse_changes()
             if tally.documents:
                 found = parts.complete()
                 manifest = _manifest(corpus, plan, dropped, tally, found, parts.names)

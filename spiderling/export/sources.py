@@ -55,6 +55,12 @@ class Corpus(NamedTuple):
         entries = [source.entries for source in self.sources]
         return 0 if None in entries else sum(filter(None, entries))
 
+    def refuse_changes(self) -> None:
+        """Raise BadInput if a file of a crawl is gone since the corpus was opened, as after a take-down."""
+        for source in self.sources:
+            if source.path.parent in self.ledgers and not source.path.exists():
+                raise BadInput(f"{source.path} was taken down or moved while it was exported; give the command again.")
+
     def stored(self, read: Callable[[Source], Iterator[StoredDocument]] = documents_of) -> Iterator[StoredDocument]:
         """The documents that *read* gives for each source, in order; raises BadInput and DamageError.
 

@@ -25,6 +25,8 @@ from spiderling.cluster.resharding import reshard
 from spiderling.corpus.links import read_links
 from spiderling.corpus.receipts import RECEIPT_BYTES
 from spiderling.corpus.warc import records
+from spiderling.export.export import ExportPlan, export
+from spiderling.export.sources import corpus_of
 from spiderling.export.verification import Verification, cards_of
 from spiderling.frontier import Fetch, Frontier
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing, Validators
@@ -474,3 +476,18 @@ def test_exports_with_older_files_drop_it_there(directory, tmp_path):
     manifest = json.loads((tmp_path / "new.jsonl.json").read_text())
     assert manifest["crawls"][0]["taken_down"][0]["taken"]["documents"] == manifest["dropped"]
     assert "hosts" not in manifest["crawls"][0]["taken_down"][0], "the card names nobody"
+
+
+def test_an_export_amid_which_something_is_taken_down_is_given_up(directory, tmp_path):
+    """It had all of that, without a word."""
+
+    def documents():
+        yield from corpus.stored()
+        take_down(directory, HOSTS_TO_GO, [], 1.0)
+
+    corpus = corpus_of([str(directory)])
+    out = tmp_path / "out.prevert"
+    with pytest.raises(BadInput, match="was taken down or moved while it was exported"):
+        export(corpus, documents(), ExportPlan(out, "prevertical"))
+    assert [*tmp_path.glob("out*")] == []
+    assert scrapy("export", str(directory), "-o", str(out)).code == 0

@@ -344,7 +344,10 @@ def rebuild(directory: Path, given: Mapping[str, Any], now: float) -> Iterator[s
     if former:
         yield f"The former state is kept as {former}."
     for surplus in unread:
-        yield f"{surplus.size - surplus.whole:,} bytes of {surplus.path} cannot be read and went to aside/."
+        yield (
+            f"{surplus.size - surplus.whole:,} bytes of {surplus.path}, all from the first damage on, went to aside/ "
+            "beside it; of a corpus, scrapy export FILE --salvage -o OUT writes what is whole there."
+        )
 
 
 def _measured(directory: Path) -> list[Surplus]:

@@ -478,6 +478,20 @@ def test_exports_with_older_files_drop_it_there(directory, tmp_path):
     assert "hosts" not in manifest["crawls"][0]["taken_down"][0], "the card names nobody"
 
 
+def test_what_stands_behind_damage_is_moved_aside_and_can_be_exported_from_there(directory, tmp_path):
+    """It was said that it cannot be read."""
+    (segment, *_) = sorted(directory.glob("corpus/*.zst"))
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 3] ^= 255
+    segment.write_bytes(data)
+    said = "\n".join(rebuild(directory, {}, 1.0))
+    assert f"{segment}, all from the first damage on, went to aside/" in said and "--salvage" in said
+    (aside,) = (segment.parent / "aside").iterdir()
+    assert scrapy("export", str(aside), "--salvage", "-o", str(tmp_path / "left.jsonl")).code == 1
+    left = (tmp_path / "left.jsonl").read_text().count("\n")
+    assert 0 < left < 34 - len(of(directory).documents())
+
+
 def test_an_export_amid_which_something_is_taken_down_is_given_up(directory, tmp_path):
     """It had all of that, without a word."""
 

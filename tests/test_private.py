@@ -13,8 +13,6 @@ from pathlib import Path
 from tests.sources import ROOT, TESTS, sinners, tree_of
 
 LIBRARIES = {"_sqlite3", "_typeshed"}  # what is imported all the same: to find a library, and for types
-EXCEPTIONS = {"worth._MAX_HOSTS", "worth._SECTIONS", "schedule._MAX_NAMES"}
-"""Limits that a test makes small, because only a long crawl reaches them.  No other module has a use for them."""
 _PRIVATE = re.compile(r"(?:\w+\.)*_[a-zA-Z]\w*")
 _SETTERS = {"delattr", "getattr", "hasattr", "object", "setattr"}
 """Functions, and methods of ``monkeypatch`` and ``mock.patch``, that are given the name of an attribute."""
@@ -39,8 +37,8 @@ def private_names(tree: ast.AST) -> list[str]:
                 given = [str(one.value) for one in arguments if isinstance(one, ast.Constant)]
                 found += [(node.lineno, name) for name in given if name.isidentifier() and is_private(name)]
             case ast.Constant(value=str(text)) if "." in text and is_private(text):
-                found.append((node.lineno, text.removeprefix("spiderling.frontier.")))
-    return [f"line {line}: {name}" for line, name in sorted(found) if name not in EXCEPTIONS]
+                found.append((node.lineno, text))
+    return [f"line {line}: {name}" for line, name in sorted(found)]
 
 
 def test_no_test_names_what_a_module_keeps_to_itself() -> None:
@@ -60,12 +58,6 @@ def test_the_package_imports_no_private_part_of_a_library() -> None:
     assert sinners((ROOT / "spiderling").rglob("*.py"), private_imports) == {}
 
 
-def test_the_exceptions_are_few_and_used() -> None:
-    assert len(EXCEPTIONS) <= 5
-    text = "".join(path.read_text("utf-8") for path in TESTS if path != Path(__file__))
-    assert all(name in text for name in EXCEPTIONS)
-
-
 CASES = [
     ("from spiderling.base.urls import _parsed", True),
     ("import a._b", True),
@@ -76,7 +68,8 @@ CASES = [
     ("LIMITS = {'storage.queues._KNOWN': 1}", True),
     ("module.__file__", False),
     ("name.endswith('_s')", False),
-    ("monkeypatch.setattr('spiderling.frontier.worth._SECTIONS', 100)", False),
+    ("monkeypatch.setattr('spiderling.frontier.worth._SECTIONS', 100)", True),
+    ("monkeypatch.setattr('spiderling.frontier.worth.SECTIONS', 100)", False),
 ]
 
 

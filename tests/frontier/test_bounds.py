@@ -19,13 +19,13 @@ from spiderling.frontier.url_states import Ledger
 
 HOSTS, PAGES, STEP_S = 30, 6, 20.0
 FOUND_AGAIN = {
-    "schedule._MAX_NAMES": 6,
+    "schedule.MAX_NAMES": 6,
     "storage.host_table.MAX_RECENT_NAMES": 5,
     "known_files.MAX_RECORDS": 6,
     "known_files.MAX_PARSED": 4,
 }
 """What is forgotten has to be asked for, looked up, read or parsed once more."""
-LOST = {"worth._SECTIONS": 5, "worth._MAX_HOSTS": 5}  # what is forgotten is known no more
+LOST = {"worth.SECTIONS": 5, "worth.MAX_HOSTS": 5}  # what is forgotten is known no more
 
 
 def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]]:
@@ -54,9 +54,9 @@ def crawled(monkeypatch: pytest.MonkeyPatch) -> tuple[VirtualCrawl, Counter[str]
     strategy = crawl.frontier.strategy
     assert isinstance(strategy, Spiderling)
     _, sections, _, hosts, *_ = strategy.worth.columns()
-    work["schedule._MAX_NAMES"] = crawl.questions.total()
-    work["worth._SECTIONS"] = len(sections) // 8
-    work["worth._MAX_HOSTS"] = len(hosts) // 8
+    work["schedule.MAX_NAMES"] = crawl.questions.total()
+    work["worth.SECTIONS"] = len(sections) // 8
+    work["worth.MAX_HOSTS"] = len(hosts) // 8
     return crawl, work
 
 

@@ -336,7 +336,7 @@ def test_one_page_tells_as_much_of_its_host_as_the_published_locality_says() -> 
 
 
 def test_its_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spiderling.frontier.worth._MAX_HOSTS", 10)
+    monkeypatch.setattr("spiderling.frontier.worth.MAX_HOSTS", 10)
     known = HostLanguages()
     for host_id in range(1, 51):
         known.count_page(host_id, host_id % 2 == 0)

@@ -15,9 +15,6 @@ from spiderling.archives.archives import Batch
 from tests.simulated.clock import VirtualLoop
 from tests.simulated.web import Web
 
-PLACE = "archives"
-"""The directory of the archives, beside that of the crawl."""
-
 
 class Archives:
     """The archives of a *web*, in some files below *directory*."""

@@ -496,7 +496,8 @@ def test_a_torn_end_goes_aside_and_an_older_state_is_kept(killed, tmp_path):
     end = last.read_bytes()
     last.write_bytes(end + end[:7])
     said = "\n".join(rebuild(job, GIVEN, 1e9))
-    assert f"7 bytes of {last}, all from the first damage on, went to aside/" in said and "frontier.sqlite.former" in said
+    assert f"7 bytes of {last}, all from the first damage on, went to aside/" in said
+    assert "frontier.sqlite.former" in said
     assert last.read_bytes() == end
     new = set(job.glob("corpus/aside/*")) - set(before)
     assert [path.read_bytes() for path in new] == [end[:7]]

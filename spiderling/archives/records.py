@@ -50,7 +50,7 @@ class ArchiveRecord:
     captured: float | None = None  # WARC-Date, as seconds since 1970
     address: IPv4Address | IPv6Address | None = None  # WARC-IP-Address
     is_robots: bool = False
-    is_cut: bool = False  # whether the archive ends in it: there are less bytes than it states, or it states none
+    is_cut: bool = False  # whether the archive ends in it: there are fewer bytes than it states, or it states no number
 
 
 class RecordRefused(Exception):

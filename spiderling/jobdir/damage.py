@@ -56,7 +56,7 @@ from spiderling.languages.registry import spell_out
 _STEP_S = 1e-5  # seconds between two batches of a trail that is made anew, each with a time of its own; chosen
 _MAX_NAMED = 5
 MADE_ANEW = "the state was made anew from what the crawl had written"  # the event that a new state notes
-_ID = re.compile("[0-9a-f]{16}")
+_ID = re.compile("[0-9a-f]{16}")  # the attribute ``id`` of a document that was fetched: the key of its URL
 _JUDGES_NOTHING: dict[str, Any] = {"yield_profile": "off", "max_host_documents": 0, "max_host_bytes": 0, "traps": "off"}
 """Options by which no host is closed while the pages are told again; the crawl judges hosts when it goes on."""
 

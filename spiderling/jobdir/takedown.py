@@ -200,7 +200,8 @@ class Findings:
         is_later = "version" in said
         hashes = hashes_of(said)
         self._named.update(hashes)
-        self._kept.update([hashes] * (not is_later))
+        if not is_later:
+            self._kept.add(hashes)
         self.lost.update({f"language/{language}": 1, "total/documents": 1})
         self.lost.update({f"fact/words/{language}": words, "total/words": words})
         self.lost["total/revisit_kept_bytes"] += kept if is_later else 0

@@ -175,6 +175,14 @@ def test_any_value_is_read_or_refused_in_one_sentence(name: str, value: Any) -> 
     assert not message or (message.startswith(PREFIX + name.upper()) and message.endswith("."))
 
 
+@pytest.mark.parametrize("agent", ["", "my bot", "mybot/1.0", "mybot.example.org", "pavouček"])
+def test_an_agent_that_no_robots_txt_could_name_is_refused(agent: str) -> None:
+    """Its groups were taken for those of others."""
+    with pytest.raises(BadInput, match="SPIDERLING_ROBOTS_AGENT"):
+        read("robots_agent", agent)
+    assert read("robots_agent", "My_bot-2") == "My_bot-2"
+
+
 def test_ports() -> None:
     assert parse_ports("80,") == {80}
     for ports in ("http", "80;443", "0", "65536", "", "²", "1" * 5000):

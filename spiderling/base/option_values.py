@@ -299,7 +299,17 @@ def parse_markup(text: str) -> frozenset[str]:
     return media_types.known_entries("MARKUP", text, MARKUP)
 
 
+def _check_agent(text: str) -> None:
+    """Raise BadInput if no line of a robots.txt could name the agent *text*: it would be taken for another's."""
+    if not re.fullmatch("[A-Za-z0-9_-]+", text):
+        raise BadInput(
+            f"{PREFIX}ROBOTS_AGENT is {text!r}; it must be a name of letters, digits, - and _ alone, such as mybot; a "
+            "User-Agent that says more, as a version, is set by Scrapy's USER_AGENT."
+        )
+
+
 _CHECKS: dict[str, Callable[[str], object]] = {
+    "robots_agent": _check_agent,
     "yield_profile": parse_yield_profile,
     "recrawl": parse_recrawl,
     "recrawl_requests": parse_recrawl_requests,

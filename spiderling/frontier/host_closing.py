@@ -169,10 +169,12 @@ class HostClosing(Part):
     def restore(self, store: SqliteStore, meta: Mapping[str, str], now: float) -> None:
         """After a restart: reopen hosts whose budget has grown, or that a milder profile than the last one spares.
 
-        Other retired ones are noted for a second chance.  *meta* has the options of the last run.
+        Those that refuse are tried again at once if a robots.txt can no longer refuse.  Other retired ones are noted
+        for a second chance.  *meta* has the options of the last run.
         """
-        last = json.loads(meta.get("options", "{}")).get("yield_profile", "off")
-        former = parse_yield_profile(str(last))
+        last = json.loads(meta.get("options", "{}"))
+        former = parse_yield_profile(str(last.get("yield_profile", "off")))
+        is_forgiving = self._options.refused_robots == "allow" and last.get("refused_robots") == "leave"
         is_milder = former is not None and (self._own_factor is None or self._own_factor < former)
         hosts = self._url_states.hosts
         spent: list[int] = []
@@ -185,7 +187,7 @@ class HostClosing(Part):
             if row.state == HostState.SPENT.value:
                 spent.append(row.id)
             elif row.state == HostState.REFUSED.value:
-                heapq.heappush(self._refused, (self.refusals.until(row.name), row.id))
+                heapq.heappush(self._refused, (0.0 if is_forgiving else self.refusals.until(row.name), row.id))
             elif row.state == HostState.RETIRED.value:
                 account = YieldAccount(row.pages, row.downloaded_bytes, row.kept_bytes)
                 if is_milder and not self.rule.retires(account):

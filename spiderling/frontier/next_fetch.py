@@ -127,8 +127,9 @@ class RobotsRequests(Part):
     def __init__(self, core: Core, sitemaps: Sitemaps) -> None:
         super().__init__(core)
         self._sitemaps = sitemaps
-        self._awaited: dict[str, Host] = {}  # origin that was asked for a file -> the host that waits for the answer
-        self._wanting: dict[str, set[Host]] = {}
+        # Hosts by their ids: one that is closed, or loses its queue, may leave memory before the answer comes.
+        self._awaited: dict[str, int] = {}  # origin that was asked for a file -> the host that waits for the answer
+        self._wanting: dict[str, set[int]] = {}
         """Address of a licence that was asked for -> the hosts that wait for it."""
 
     def ask(self, host: Host, target: CanonicalUrl, now: float) -> bool:
@@ -139,7 +140,7 @@ class RobotsRequests(Part):
         file = self._robots.missing(target.origin, now) or SiteFile.ROBOTS
         if isinstance(file, str):
             return self._ask_for_licence(host, file, now)
-        self._awaited[target.origin] = host
+        self._awaited[target.origin] = host.id
         request = RobotsRequest(target.origin, target.origin + file.value, target.name, file=file)
         host.robots_requests.appendleft(request)
         return True
@@ -156,7 +157,7 @@ class RobotsRequests(Part):
             self._robots.note_failure(address, now, SiteFile.LICENCE, f"its host is {owner.state.value}")
             return True
         is_new = address not in self._wanting
-        self._wanting.setdefault(address, set()).add(host)
+        self._wanting.setdefault(address, set()).add(host.id)
         request = RobotsRequest(address, target.url, target.name, file=SiteFile.LICENCE)
         if is_new and owner is host:
             host.robots_requests.append(request)
@@ -199,14 +200,13 @@ class RobotsRequests(Part):
                 self._settle(request, FileAnswer(), host.due)
                 continue
             origin = request.origin
-            waiting = self._wanting.pop(origin, set()) | {self._awaited.pop(origin, host)}
-            for other in waiting - {host}:
+            waiting = self._wanting.pop(origin, set()) | {self._awaited.pop(origin, host.id)}
+            for other in map(self._url_states.hosts.by_id, waiting - {host.id}):
                 self._schedule.place(other, other.due)
 
     def _follow(self, request: RobotsRequest, target: CanonicalUrl, now: float) -> None:
         """Queue the request at the redirect's host, whose own intervals count."""
-        waiting = self._awaited.get(request.origin)
-        distance = waiting.distance if waiting else 0
+        distance = self._url_states.host_states.distances[self._awaited.get(request.origin, 0)]
         further = replace(request, url=target.url, name=target.name, redirects=request.redirects + 1)
         self._queue(further, target, distance, now)
 
@@ -232,16 +232,18 @@ class RobotsRequests(Part):
             self._robots.note_answer(request.origin, answer, now, request.file)
         else:  # apart, since the answer may be what a former run stopped at
             self._robots.note_failure(request.origin, now, request.file)
-        for waiting in self._wanting.pop(request.origin, ()):
+        for waiting in map(self._url_states.hosts.by_id, self._wanting.pop(request.origin, ())):
             if not waiting.is_closed:
                 self._schedule.place(waiting, now)
-        host = self._awaited.pop(request.origin, None)
-        if host is None or host.is_closed:
+        host_id = self._awaited.pop(request.origin, None)
+        if host_id is None:
             return None
-        if request.file is SiteFile.ROBOTS and self._robots.refuses(request.origin):
+        host = self._url_states.hosts.by_id(host_id)
+        is_robots = request.file is SiteFile.ROBOTS
+        if is_robots and self._robots.refuses(request.origin):
             return host, HostState.REFUSED
-        if request.file is SiteFile.ROBOTS:
-            if host.queued or host.id in host.states.revisits:  # else it was asked for the sake of a licence
+        if is_robots:
+            if host.waiting or host.id in host.states.revisits:  # else it was asked for the sake of a licence
                 self._sitemaps.put_named(host, self._robots.sitemaps(request.origin), now)
             host.crawl_delay_s = max(self._robots.crawl_delay(folded) for folded in origins_of(host.name))
         self._schedule.intervals.keep(host)

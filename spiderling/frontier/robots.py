@@ -195,7 +195,7 @@ class Robots:
         is_refusal = file is SiteFile.ROBOTS and self._options.refused_robots == "leave"
         if answer.challenge or (is_refusal and status in REFUSING):
             kind = RobotsStatus.REFUSED if is_refusal else RobotsStatus.NO_RULES
-            record = RobotsRecord(kind, now, now if is_refusal else expires, body=EMPTY)
+            record = RobotsRecord(kind, now, 0.0 if is_refusal else expires, body=EMPTY)
             told = f"{status} challenge of {answer.challenge}" if answer.challenge else str(status)
             self.files.note(origin, file, record, told, now, says="refuses" if is_refusal else "")
         elif answer.has_file:
@@ -218,7 +218,8 @@ class Robots:
         options = self._options
         former = self.files.find(origin, file)
         failures = 1 + (former.failures if former else 0)
-        body, fetched = (former.body, min(former.fetched, now)) if former and former.body else (b"", now)
+        has_copy = former is not None and former.body and former.status != RobotsStatus.REFUSED
+        body, fetched = (former.body, min(former.fetched, now)) if former and has_copy else (b"", now)
         again = min(_ASK_AGAIN_S, known_files.MAX_AGE_S)
         if file is not SiteFile.ROBOTS:
             record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or EMPTY)

@@ -144,8 +144,9 @@ def _of_agents(agents: set[str], body: bytes) -> str:
     def rename(line: re.Match[str]) -> str:
         value = line[1].strip().lower()
         tokens = [token[0] for pattern in _TOKENS if (token := pattern.match(value))]
-        named = value if value in ("", "*") else next((token for token in tokens if token in agents), _NOBODY)
-        return f"User-agent: {named}"
+        if not value or value.split()[0] == "*":
+            return f"User-agent: {value[:1]}"
+        return f"User-agent: {next((token for token in tokens if token in agents), _NOBODY)}"
 
     text = _DELAY.sub(r"Crawl-delay: \1.\g<2>0", "\n".join(_decode(body).splitlines()))
     return _AGENT_LINE.sub(rename, text)

@@ -33,6 +33,9 @@ _DIRECTIVES = {
     "noai": [Statement(Signal.NOAI, refuses=TRAINING)],
     "noimageai": [Statement(Signal.NOAI, "images")],
 }
+_OTHERS = "all index follow archive nosnippet notranslate noimageindex noodp noydir"
+_WORDS = {*_DIRECTIVES, *_OTHERS.split()}
+"""Directives that count too where spaces or semicolons part them; other words so parted are prose."""
 
 
 def licences(headers: Sequence[tuple[str, str]], meta: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -89,9 +92,12 @@ def _directives(agent: str, text: str, options: Options, now: float) -> Iterator
         if colon and head not in _VALUED:
             agent = head
             part = rest
-        name = part.strip()
-        said = [_expiry(dates.pop(0), now)] if name == "unavailable_after" and dates else _DIRECTIVES.get(name, [])
-        yield from _meant_for(agent.lower(), said, options)
+        names = [part.strip()]
+        if _WORDS.issuperset(words := part.replace(";", " ").split()):
+            names = words  # as Bing reads them, and who writes them so means it
+        for name in names:
+            said = [_expiry(dates.pop(0), now)] if name == "unavailable_after" and dates else _DIRECTIVES.get(name, [])
+            yield from _meant_for(agent.lower(), said, options)
 
 
 def _meant_for(agent: str, said: list[Statement], options: Options) -> Iterable[Statement]:

@@ -267,6 +267,19 @@ def test_a_crawl_that_goes_on_tries_again_without_a_restart() -> None:
     assert crawl.run(*OTHERS).ends == {Reason.KEPT: 15}
 
 
+def test_a_refusal_is_no_copy_that_counts_while_robots_txt_is_out_of_reach() -> None:
+    """It counted as a file without rules, and all of the host was fetched."""
+    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: [REFUSED, Answer(status=503)]}).run(*REFUSING_SITE)
+    assert resumed(crawl, 1.1).ends == {Reason.ROBOTS_UNREACHABLE: 12}
+    assert crawl.fetched() == []
+
+
+def test_hosts_that_refuse_are_tried_at_once_when_a_refusal_counts_no_longer() -> None:
+    crawl = VirtualCrawl(REFUSING_SITE | {ROBOTS: REFUSED}).run(*REFUSING_SITE)
+    crawl.options = replace(crawl.options, refused_robots="allow")
+    assert resumed(crawl, 0.01).ends == {Reason.KEPT: 12}
+
+
 def test_five_answers_in_a_row_on_different_paths_close_the_host() -> None:
     web = OTHERS | {f"http://a.cz/x{n}": Answer(status=(401, 403)[n % 2]) for n in range(20)}
     crawl = VirtualCrawl(web).run(*web)

@@ -80,6 +80,7 @@ TWO_GROUPS = (
         ("\ufeffUser-agent: *\r\nDisallow: /\r\n", "/", False),
         ("User-agent: *\rDisallow: /\r", "/", False),
         ("User-agent: a\rUser-agent: Spiderling/1.0\rDisallow: /\r", "/", False),
+        ("User-agent: * (all of you)\nDisallow: /", "/", False),
         # as Protego takes it
         ("User-agent spiderling\nDisallow: /\nUser-agent: *\nAllow: /", "/", False),
         ("User-agent: *\nAllow: /\nUser-agent spiderling: what\nDisallow: /no", "/no", False),

@@ -122,7 +122,7 @@ class VirtualCrawl:
         **options: Any,
     ) -> None:
         self.options = Options(**{"optouts": "tdm-file=ignore,ai-txt=ignore", **options})
-        self._last_profile = self.options.yield_profile
+        self._last = self.options
         self._store, self._allows = SqliteStore(), allows
         self.frontier = Frontier(self.options, allows, self._store)
         self.now = now
@@ -152,8 +152,8 @@ class VirtualCrawl:
     def kill_and_resume(self) -> None:
         """All that was not committed is lost, and every answer that was on its way; the options may be others."""
         state = self._store.load()
-        state.meta.update({"options": json.dumps({"yield_profile": self._last_profile})})
-        self._last_profile = self.options.yield_profile
+        state.meta.update({"options": json.dumps(self._last.on_record())})
+        self._last = self.options
         self.frontier = Frontier(self.options, self._allows, self._store)
         self.frontier.restore(state, self.now)
         self._events.clear()

@@ -128,6 +128,7 @@ def tagged(*values: str) -> list[str]:
         ("noai, noimageai", ["noai!", "noai:images"]), ("max-snippet: 20, noindex", ["noindex!"]),
         ("googlebot: noindex, nofollow", []), ("otherbot: noindex, spiderling: nofollow", ["nofollow"]),
         ("*: noindex", ["noindex!"]), ("Spiderling: none", ["noindex!", "nofollow"]),
+        ("noindex nofollow", ["noindex!", "nofollow"]), ("index;follow; noarchive;", ["noarchive!"]),
         ("GPTBot: noindex", ["ai-agents:GPTBot!"]), ("gptbot: nofollow", []), ("", []), ("noindexed; none of it", []),
     ],
 )  # fmt: skip
@@ -179,6 +180,8 @@ def test_tags_for_us_and_for_others():
     assert said(html=html) == ["noindex!", "ai-agents:CCBot!"]
     assert said(html=html, options=Options(robots_agent="mine")) == ["ai-agents:CCBot!"]
     assert said(html='<meta name="description" content="none of it"><p>noindex</p>') == []
+    html = '<meta http-equiv="X-Robots-Tag" content="noindex, otherbot: none">'
+    assert said(html=html) == ["noindex!"], "as the header would say it"
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,8 @@ class Metadata:
 
     def _add_directives(self, name: str, content: str) -> None:
         """Keep directives for robots for text/optout.py; those of tags with the same name are joined."""
-        key = name if name == "robots" else f"robots:{name[:_MAX_AGENT_CHARS]}"
-        if (name == "robots" or name not in META_NAMES) and len(self.meta) < _MAX_METAS:
+        is_for_all = name in ("robots", "x-robots-tag")  # the latter as http-equiv: what the header would say
+        key = "robots" if is_for_all else f"robots:{name[:_MAX_AGENT_CHARS]}"
+        if (is_for_all or name not in META_NAMES) and len(self.meta) < _MAX_METAS:
             said = f"{self.meta[key]}, {content}" if key in self.meta else content
             self.meta[key] = said[:MAX_META_CHARS]

@@ -41,6 +41,7 @@ from spiderling.jobdir.card import (
     Tally,
     beside,
     last_names,
+    read_manifest,
     software,
     write_pair,
     write_sums,
@@ -153,6 +154,8 @@ class Parts:
         self._registries: defaultdict[str, Registry] = defaultdict(Registry)
         if plan.is_dataset:
             self._make_directory()
+        else:
+            self._refuse_another()
         if not plan.splits:
             self._begin("")  # a name that cannot be written is told before the corpus is read
         place = plan.out / "data" / plan.out.name if plan.is_dataset else plan.out
@@ -174,17 +177,28 @@ class Parts:
         for rest in rests:
             rest.unlink()
 
-    def add(self, document: StoredDocument) -> None:
-        """Raises BadInput and OSError."""
+    def _refuse_another(self) -> None:
+        """Raise BadInput if the card of this export would replace that of other files, as of other splits."""
+        card = self._plan.named(MANIFEST)
+        try:
+            files = [self._plan.directory / file["name"] for file in read_manifest(card)["files"]]
+        except (KeyError, TypeError):  # there is none, or it is none of ours
+            files = [card]
+        for path in filter(Path.exists, files):
+            raise BadInput(f"{path} exists, and {card} would be replaced; remove it, or give another name.")
+
+    def add(self, document: StoredDocument) -> bool:
+        """Write *document*; False if nothing of it stands in the format.  Raises BadInput and OSError."""
         name = self._plan.part_of(document.attributes)
         file = self._open.get(name) or self._begin(name)
-        file.add(document)
+        is_written = file.add(document)
         if file.waiting == 0 and 0 < self._plan.shard_bytes <= file.size:
             self._close(name)
         if len(self._open) > 1 and sum(one.waiting for one in self._open.values()) > MAX_WAITING_CHARS:
             for one in self._open.values():
                 if one.waiting >= MAX_WAITING_CHARS / len(self._open):  # at least the mean
                     one.flush()
+        return is_written
 
     def _begin(self, name: str) -> TextWriter:
         plan = self._plan
@@ -340,8 +354,10 @@ def _copy(documents: Iterable[StoredDocument], parts: Parts, plan: ExportPlan, l
             dropped += 1
         elif plan.selection.takes(attributes):
             written = plan.personal.treated(document) if plan.personal else document
-            parts.add(written)
-            tally.count_document(written.attributes)
+            if parts.add(written):
+                tally.count_document(written.attributes)
+            else:
+                plan.selection.left_out["having no sentence"] += 1
     return dropped
 
 

@@ -404,16 +404,21 @@ def split_name(name: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (name, "")
 
 
-def format_of(name: str) -> str:
-    """The format by a file's name, prevertical without an ending.
+def format_of(name: str, wanted: str = "") -> str:
+    """The format by a file's name; without an ending that says it *wanted*, or prevertical.
 
-    Raises BadInput for an unknown ending.
+    Raises BadInput for an unknown ending, and for one of another format than *wanted*.
     """
     stem, ending = split_name(name)
+    said = next((found for known, found in ENDINGS.items() if re.match(rf"{known}\b", ending)), wanted)
+    if wanted:
+        if said != wanted:
+            raise BadInput(f"the ending of {name} says {said}, not {wanted}; leave --format out, or give another name.")
+        return wanted
     unknown = PurePath(stem).suffix
     if unknown and ending in ("", *PACKED):
         raise BadInput(f"the ending {unknown} of {name} says no format; {hint(unknown, ENDINGS, likeness=0.7)}")
-    return next((found for known, found in ENDINGS.items() if re.match(rf"{known}\b", ending)), "prevertical")
+    return said or "prevertical"
 
 
 def packer(name: str) -> Callable[[bytes], bytes]:
@@ -550,8 +555,12 @@ class TextWriter:
         self._tail = tail
         self.temporary.write_bytes(b"")
 
-    def add(self, document: StoredDocument) -> None:
-        text = self._head + self._encode(document)
+    def add(self, document: StoredDocument) -> bool:
+        """Write *document*; False if nothing of it stands in this format, as of one without a sentence in CoNLL-U."""
+        text = self._encode(document)
+        if not text:
+            return False
+        text = self._head + text
         self._head = ""
         self._receipts.write(self._receipt(text.encode(), document))
         self._texts.append(text)
@@ -559,6 +568,7 @@ class TextWriter:
         self.waiting += len(text)
         if self.waiting >= FRAME_CHARS:
             self.flush()
+        return True
 
     def flush(self) -> None:
         if self._texts:
@@ -614,6 +624,7 @@ class ParquetWriter(TextWriter):
                     format="newline_delimited",
                     compression="zstd",
                     maximum_object_size=self._longest,
+                    hive_partitioning=False,  # a directory named lang=cs says nothing of the documents
                 )
                 rows = lines.project("* REPLACE (TRY_CAST(crawl_date AS TIMESTAMPTZ) AS crawl_date)")
                 rows.write_parquet(str(columns), compression="zstd", row_group_size=_ROW_GROUP_DOCUMENTS)

@@ -30,6 +30,7 @@ from spiderling.text.quality import count_words
 _BEFORE_CHARS = 40  # characters before a number in which the word that names it is looked for; chosen
 _REGIONS = {"UK": "GB", "SU": "RU"}  # top-level domain -> code of ISO 3166, where they differ
 _TAGS = ("<p>", "<p ", "</p>", "</doc>")  # with which lines begin that are no text
+_ESCAPE = re.compile("&(?:amp|lt|gt|quot);")
 _IP_DIGITS = 9  # digits from which four numbers are an IP address and no version; chosen
 
 _LIKELY = re.compile(r"[0-9](?:[A-Z .()/\xa0-]{0,3}[0-9]){6,}")  # what may be a number
@@ -246,12 +247,14 @@ class PersonalData:
     def treated(self, document: StoredDocument) -> StoredDocument:
         """*document* with the attribute ``pii``, or with ``<EMAIL>`` and the like in its title and text.
 
-        It is searched as it stands in the file, which spares to divide it: nothing that is found needs an escape.
+        It is searched as it stands in the file, which spares to divide it: nothing that is found needs an escape, and
+        for those beside it their signs stand, in as many characters.
         """
         attributes = document.attributes
         where = (attributes.get("tld", ""), attributes.get("lang", ""))
         body = document.text.partition("\n")[2]
-        found = [one for one in find(body, *where) if not body.startswith(_TAGS, body.rfind("\n", 0, one.start) + 1)]
+        plain = _ESCAPE.sub(lambda match: unescape(match[0]).rjust(len(match[0])), body) if "&" in body else body
+        found = [one for one in find(plain, *where) if not body.startswith(_TAGS, body.rfind("\n", 0, one.start) + 1)]
         title = attributes.get("title", "")
         in_title = find(title, *where)
         if not found and not in_title:
@@ -268,7 +271,8 @@ class PersonalData:
             changed = {"title": _masked(title, in_title, "<{}>"), "pii": ""}
             changed |= {name: value for name, value in sizes.items() if name in attributes}
         attributes = {name: value for name, value in (attributes | changed).items() if value}
-        return StoredDocument(attributes, f"<doc{render_attributes(attributes)}>\n{body}")
+        text = f"<doc{render_attributes(attributes)}>\n{body}"
+        return document._replace(attributes=attributes, text=text)
 
     def counts(self) -> dict[str, object]:
         """For the manifest: how many documents had personal data, and how much of each kind there was."""

@@ -78,11 +78,12 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
     try:
         with duckdb.connect(config={"threads": 1}) as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            names = [name for name, *_ in connection.execute("DESCRIBE FROM read_parquet(?)", [str(path)]).fetchall()]
+            read = "read_parquet(?, hive_partitioning = false)"
+            names = [name for name, *_ in connection.execute(f"DESCRIBE FROM {read}", [str(path)]).fetchall()]
             times = ", ".join(
                 f"CAST({name} AS VARCHAR)[:19] AS {name}" for name in names if COLUMNS.get(name) == "time"
             )
-            rows = connection.execute(f"SELECT *{times and f' REPLACE ({times})'} FROM read_parquet(?)", [str(path)])  # noqa: S608 - names of columns
+            rows = connection.execute(f"SELECT *{times and f' REPLACE ({times})'} FROM {read}", [str(path)])  # noqa: S608 - names of columns
             while found := rows.fetchmany(_ROWS):
                 yield from (dict(zip(names, row, strict=True)) for row in found)
     except duckdb.Error as error:

@@ -14,6 +14,9 @@ from needs import needs
 from spiderling.base.errors import BadInput
 from spiderling.corpus.segments import StoredDocument
 from spiderling.export import formats
+from spiderling.export.export import ExportPlan, export
+from spiderling.export.sources import corpus_of
+from spiderling.export.verification import Verification, cards_of
 from spiderling.text.prevertical import render, render_attributes
 
 pytestmark = needs("conllu")
@@ -70,6 +73,17 @@ def test_a_public_parser_reads_tokens_spaces_and_where_they_stand():
 
 def test_a_document_without_text_leaves_nothing_that_is_no_sentence():
     assert formats.conllu(StoredDocument({}, render(ATTRIBUTES, [("", "")]))) == ""
+
+
+def test_a_document_without_a_sentence_is_left_out_of_the_file_and_of_its_card(tmp_path):
+    """As one of which an annotator says nothing; its empty receipt was that of a document that was taken down."""
+    (tmp_path / "in.prevert").write_text(render(ATTRIBUTES, [("Vlk.", "")]) + render(ATTRIBUTES, [("!", "")]), "utf-8")
+    corpus = corpus_of([str(tmp_path / "in.prevert")])
+    plan = ExportPlan(tmp_path / "c.conllu", "conllu", annotate=lambda text, _: "" if text == "!" else ROWS)
+    assert export(corpus, corpus.stored(), plan).kept == 1
+    found = Verification(*cards_of(plan.out))
+    assert (found.findings, found.documents, found.taken_down) == ([], 1, 0)
+    assert plan.selection.left_out == {"having no sentence": 1}
 
 
 @pytest.mark.parametrize(

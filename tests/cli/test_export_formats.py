@@ -144,12 +144,12 @@ def documented_types() -> dict[str, str | None]:
 
 
 def test_parquet_takes_any_document_at_any_place(tmp_path):
-    """A name that looks like a pattern, a text longer than DuckDB's lines of JSON, dates of no calendar."""
+    """A name that looks like a pattern or a column, a text longer than DuckDB's lines of JSON, dates of no calendar."""
     odd = [("long", "slovo " * 3_000_000, "2026-11-22 05:06:07"), ("old", "a", "0001-01-01 00:00:00"), ("", "", "x")]
     docs = [render({"title": title, "crawl_date": date}, [(text, GOOD)]) for title, text, date in odd]
     (tmp_path / "odd.prevert").write_text("".join(docs), "utf-8")
-    place = tmp_path / "a[1] *?'"
-    place.mkdir()
+    place = tmp_path / "a[1] *?'/lang=xx/day=2026-11-22"
+    place.mkdir(parents=True)
     exported(tmp_path / "odd.prevert", place / "c[1]*.parquet")
     rows = pyarrow.parquet.read_table(place / "c[1]*.parquet").to_pylist()
     assert [(row["title"], row["text"]) for row in rows] == [(title, text) for title, text, _ in odd]
@@ -272,6 +272,23 @@ def test_split_and_shards(corpus, tmp_path):
     for name in ("shards.prevert", "shards.parquet"):
         shards = exported(corpus, tmp_path / name, shard_bytes=1)
         assert shards == ([name.replace(".", "-00001.")] if name.endswith("parquet") else shards)
+
+
+def test_no_export_takes_the_card_of_another(corpus, tmp_path):
+    """Other splits make other files, which had the same card."""
+    exported(corpus, tmp_path / "c.jsonl", splits=("lang",))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    for more in ({"splits": ("tld",)}, {"shard_bytes": 9}, {}):
+        with pytest.raises(BadInput, match=r"c\.cs\.jsonl exists, and .*c\.jsonl\.json would be replaced; remove it"):
+            exported(corpus, tmp_path / "c.jsonl", **more)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    assert not Verification(*cards_of(tmp_path / "c.jsonl")).findings
+    for path in tmp_path.glob("c.*.jsonl"):
+        path.unlink()
+    (tmp_path / "d.jsonl.json").write_text("[]")
+    with pytest.raises(BadInput, match=r"d\.jsonl\.json exists, and"):
+        exported(corpus, tmp_path / "d.jsonl")
+    exported(corpus, tmp_path / "c.jsonl")
 
 
 def test_a_shard_that_is_full_is_followed_by_another(corpus, tmp_path, monkeypatch):
@@ -405,6 +422,7 @@ def test_bad_arguments(corpus, tmp_path):
         (["-o", str(corpus)], "exists; remove it, or give another name."),
         (["-o", f"{tmp_path}/cs/", "--format", "jsonl"], "leave --format out, or name a file"),
         (["-o", str(tmp_path / "c"), "--shard-bytes", "9" * 400], "is no size"),
+        (["-o", str(tmp_path / "c.jsonl.gz"), "--format", "text"], "the ending of c.jsonl.gz says jsonl, not text;"),
         (["-o", str(tmp_path / ("c" * 252)), "--split", "lang"], "could not be written: File name too long"),
         (["-o", str(tmp_path / ("c" * 300))], "could not be written: File name too long"),
     ):

@@ -132,6 +132,20 @@ def test_marking_changes_nothing_else():
     assert parse_document(marked).attributes == marked.attributes
 
 
+def test_signs_that_a_file_escapes_may_stand_around_it():
+    texts = ['tel: "777 123 456"', "<+420 777 123 456>", "R&D +420 777 123 456", '"93.184.216.34" <jan@posta.cz>']
+    masked = ['tel: "<PHONE>"', "<<PHONE>>", "R&D <PHONE>", '"<IP>" <<EMAIL>>']
+    document = render(ATTRIBUTES, [(text, "") for text in texts])
+    stored = StoredDocument(attributes_of(document.partition("\n")[0]), document)
+    assert parse_document(PersonalData("mask").treated(stored)).paragraphs == masked
+    marked = parse_document(PersonalData("mark").treated(stored))
+    text = "\n".join(marked.paragraphs)
+    spans = [span.split(":") for span in marked.attributes["pii"].split()]
+    assert [(kind, text[int(start) : int(end)]) for kind, start, end in spans] == [
+        ("phone", "777 123 456"), *[("phone", "+420 777 123 456")] * 2, ("ip", "93.184.216.34"), ("email", VALUES[0]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_masked_texts_hold_none_of_it_in_any_format(corpus, tmp_path, format_name):
     out = tmp_path / "out"

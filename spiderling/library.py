@@ -191,7 +191,7 @@ def read(name: str | PathLike[str]) -> Iterator[Document]:
     from spiderling.corpus.segments import parse_document
     from spiderling.export.sources import corpus_of
 
-    for stored in corpus_of([str(name)]).stored():
+    for stored in corpus_of([str(name)]).left():
         attributes, texts, details = parse_document(stored)
         paragraphs = (
             Paragraph(

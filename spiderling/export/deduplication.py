@@ -125,7 +125,7 @@ class Deduplication:
         if path.exists():
             return
         first = 0  # number of the next unit
-        texts = with_progress(corpus.stored(), "documents read", corpus.documents)
+        texts = with_progress(corpus.left(), "documents read", corpus.documents)
         with saving(self._work), _whole(path) as file, _whole(_units_of(path)) as units:
             for documents, hashes, sizes in _chunks(texts, self._rule, self._rows):
                 self._documents += documents
@@ -177,7 +177,7 @@ class Deduplication:
         made_by = {"dedup": self._rule._asdict() | totals._asdict()}
 
         def left() -> Iterator[StoredDocument]:
-            texts = with_progress(corpus.stored(), "documents written", self._documents or corpus.documents)
+            texts = with_progress(corpus.left(), "documents written", self._documents or corpus.documents)
             number = yield from without_duplicates(texts, duplicates, self._rule)
             made_by["dedup"]["documents"] = number
 

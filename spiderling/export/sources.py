@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
 
+from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
 from spiderling.base.terminal import hint
 from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
@@ -23,6 +24,7 @@ from spiderling.export.formats import CONDITION_COLUMNS, condition_values
 from spiderling.export.records import documents_of
 from spiderling.jobdir.card import TAKEDOWNS, Manifest, provenance
 from spiderling.jobdir.consent import ConsentLedger
+from spiderling.jobdir.directory import TAKEDOWN
 from spiderling.jobdir.inspection import AnyCrawl, Segment, parts_in, reading
 from spiderling.jobdir.state_reader import read_note
 
@@ -72,6 +74,12 @@ class Corpus(NamedTuple):
             for document in read(source):
                 yield _at_distance(document, distances.get(document.attributes.get("host", "")))._replace(place=place)
 
+    def left(self) -> Iterator[StoredDocument]:
+        """Those of `stored` that no crawl has taken down."""
+        drop = DropList(*([entry for said in self.taken_down for entry in said[name]] for name in ("hosts", "urls")))
+        stored = self.stored()
+        return (document for document in stored if drop.rule_for(document.attributes) is None) if drop else stored
+
 
 def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
     """The corpus in *names*, crawl directories and files; raises BadInput for anything else.
@@ -97,6 +105,7 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
             raise BadInput(f"{path} does not exist; give directories of crawls, or files of a corpus.")
         for place in parts_in(path) if is_salvage else [path]:
             segments: list[Segment] = []
+            trouble = ""
             try:
                 with reading(place) as crawl:
                     segments = crawl.segments("corpus")
@@ -105,19 +114,26 @@ def corpus_of(names: Iterable[str], is_salvage: bool = False) -> Corpus:
                         troubles += [f"{path}: {crawl.note}."] if crawl.note else []
                     purposes |= set(read_note(crawl.meta, "purposes", list[str]()))
                     crawls.append(provenance(crawl))
-                    taken_down += read_note(crawl.meta, TAKEDOWNS, list[Manifest]())
+                    taken_down += _taken_down(crawl)
                     distances |= {part.directory / "corpus": part.distances() for part in crawl.parts}
                     ledgers |= dict.fromkeys(distances.keys() - ledgers.keys(), ConsentLedger(crawl.databases))
             except SpiderlingError as error:
                 if not is_salvage:
                     raise
-                troubles.append(str(error))
+                trouble = str(error)
+                troubles.append(trouble)
             found = salvaged_sources(place, segments) if is_salvage else [Source(*segment) for segment in segments]
-            if is_salvage and troubles and not found:
-                raise BadInput(f"{place} holds no segments of a corpus either: {troubles[-1]}")
+            if trouble and not found:
+                raise BadInput(f"{place} holds no segments of a corpus either: {trouble}")
             sources += found
     known = {} if is_salvage else ledgers  # salvage goes on whatever a state is like
     return Corpus(sources, sorted(purposes), crawls, troubles, distances, known, taken_down)
+
+
+def _taken_down(crawl: AnyCrawl) -> list[Manifest]:
+    """Its take-downs, also one that was interrupted."""
+    begun = read_note(crawl.meta, TAKEDOWN, dict[str, Any]())
+    return [*read_note(crawl.meta, TAKEDOWNS, list[Manifest]()), *([begun["record"]] if begun else [])]
 
 
 def _at_distance(document: StoredDocument, distance: int | None) -> StoredDocument:

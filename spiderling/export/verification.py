@@ -27,7 +27,7 @@ from spiderling.corpus.receipts import (
     statement_line,
     text_of,
 )
-from spiderling.corpus.segments import unpacked
+from spiderling.corpus.segments import SUFFIX, unpacked
 from spiderling.export.croissant import CROISSANT
 from spiderling.export.formats import TEI_TAIL
 from spiderling.export.records import parquet_lines
@@ -75,7 +75,8 @@ def cards_of(place: Path) -> list[Card]:
     elif (place / MANIFEST).exists():
         found = [Card(place, None)]
     else:
-        found = [Card(part / "corpus", None) for part in parts_in(place)]
+        parts = [part / "corpus" for part in parts_in(place)]  # a shard without a document has no card
+        found = [Card(part, None) for part in parts if any(part.glob(f"*{SUFFIX}"))] or [Card(parts[0], None)]
     for card in found:
         if not card.named(MANIFEST).exists():
             raise BadInput(
@@ -203,7 +204,7 @@ class Verification:
                 raise DamageError(f"{path} holds more than the documents of its receipts.")
 
     def _told(self, which: str, receipt: Receipt) -> Iterator[str]:
-        lines = [b"{}", *islice(consent_lines(self._card.named(CONSENT)), receipt.line - 1, receipt.line)]
+        lines = [b"{}", *islice(consent_lines(self._card.named(CONSENT)), max(0, receipt.line - 1), receipt.line)]
         said = json.loads(lines[-1])
         wanted = {one.get("sha256") for one in said.get("said", ())}
         values = map(json.loads, consent_lines(self._card.named(CONSENT)) if wanted else ())

@@ -157,6 +157,15 @@ def test_without_a_state_the_segments_are_found_by_their_names(job, made, tmp_pa
     assert len(ended.log.splitlines()) == 1 and str(state) in ended.log
 
 
+def test_a_shard_that_kept_nothing_does_not_keep_others_from_being_salvaged(job, tmp_path):
+    """Whose state is damaged: its trouble was told as that of the empty one, and nothing was written."""
+    (tmp_path / "all/shard-01/state").mkdir(parents=True)
+    SqliteStore(tmp_path / "all/shard-01/state/frontier.sqlite").close()
+    shutil.move(job, tmp_path / "all/shard-00")
+    (tmp_path / "all/shard-00/state/frontier.sqlite").write_bytes(b"no database at all" * 500)
+    assert salvaged(tmp_path / "all") == (ALL, [])
+
+
 def test_text_that_the_state_does_not_know_is_salvaged_and_a_broken_end_of_it_is_no_loss(job, made):
     """A kill leaves both behind the recorded length: nobody was told that this text is safe."""
     segment = job / "corpus/cs-00001.prevert.zst"

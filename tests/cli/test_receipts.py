@@ -24,7 +24,7 @@ from spiderling.export.formats import FORMATS
 from spiderling.export.verification import Verification, cards_of
 from spiderling.frontier.robots import Robots
 from spiderling.frontier.site_files import FileAnswer, SiteFile
-from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.protocol import Changes, SegmentRow
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.card import MANIFEST, README, write_sums
 from spiderling.jobdir.consent import ConsentLedger, ReceiptMaker, write_receipts
@@ -191,6 +191,33 @@ def test_a_document_has_the_robots_txt_of_its_time_though_the_site_has_another_b
     assert said_at(path, "http://c.test/", *dates) == [[]] * 4
 
 
+def test_a_document_has_it_though_the_clock_was_set_back_since_the_site_said_it(tmp_path):
+    path = tmp_path / "frontier.sqlite"
+    one, two = b"User-agent: *\nDisallow: /1", b"User-agent: *\nDisallow: /2"
+    with closing(SqliteStore(path)) as store:
+        robots_of(store, [(1000, "http://a.test", one), (500, "http://a.test", one), (700, "http://a.test", two)])
+    assert said_at(path, "http://a.test/", "1970-01-01 00:09:00") == [[one.decode()]], "540 s"
+    assert said_at(path, "http://a.test/", "1970-01-01 00:17:00") == [[one.decode(), two.decode()]], "before or after"
+
+
+def test_a_document_whose_personal_data_is_masked_has_what_its_site_said(tmp_path):
+    """It stands in no file of a crawl any more."""
+    said = b"User-agent: *\nDisallow: /private"
+    (tmp_path / "job/corpus").mkdir(parents=True)
+    (tmp_path / "job/state").mkdir()
+    segment = tmp_path / "job/corpus/cs-00001.prevert.zst"
+    text = zstd.decompress(documents(1)).decode().replace("\n1\n", "\n1 jan@posta.cz\n")
+    segment.write_bytes(zstd.compress(text.encode()))
+    with closing(SqliteStore(tmp_path / "job/state/frontier.sqlite")) as store:
+        robots_of(store, [(1.0, "http://a.test", said)])
+        store.commit(Changes(segments=[SegmentRow(segment.name, segment.stat().st_size, 1)], meta={"options": "{}"}))
+    out = tmp_path / "out.jsonl"
+    assert scrapy("export", str(tmp_path / "job"), "-o", str(out), "--pii", "mask").code == 0
+    found = verified(out, "http://a.test/1")
+    assert "<EMAIL>" in out.read_text() and not found.findings
+    assert (found.statements, found.receipts[-1]) == (1, "    Disallow: /private")
+
+
 def test_a_site_that_went_back_to_an_earlier_text_is_told_with_both(tmp_path):
     path = tmp_path / "frontier.sqlite"
     one, two = b"User-agent: *\nDisallow: /1", b"User-agent: *\nDisallow: /2"
@@ -264,6 +291,23 @@ def test_a_document_that_was_taken_down_leaves_its_leaf(tmp_path):
     write_sums(tmp_path / SUMS, again, [tmp_path / name for name in (RECEIPTS, CONSENT, README, MANIFEST)])
     checked = verified(tmp_path)
     assert (checked.findings, checked.documents, checked.taken_down) == ([], 5, 3)
+
+
+def test_a_shard_that_kept_nothing_needs_no_card(finished, tmp_path):
+    shutil.copytree(finished.directory, tmp_path / "job/shard-00")
+    (tmp_path / "job/shard-01/state").mkdir(parents=True)
+    SqliteStore(tmp_path / "job/shard-01/state/frontier.sqlite").close()
+    ended = scrapy("verify", str(tmp_path / "job"))
+    assert (ended.code, ended.log) == (0, "") and "documents are as they were" in ended.out
+    (tmp_path / "job/shard-00/corpus/manifest.json").unlink()
+    assert "shard-00/corpus/manifest.json is missing" in scrapy("verify", str(tmp_path / "job")).log
+
+
+def test_of_a_document_from_no_crawl_it_is_said_that_nothing_is_known(tmp_path):
+    (tmp_path / "in.prevert.zst").write_bytes(documents(1))
+    assert scrapy("export", str(tmp_path / "in.prevert.zst"), "-o", str(tmp_path / "out.jsonl")).code == 0
+    found = verified(tmp_path / "out.jsonl", "http://a.test/1")
+    assert found.findings == [] and found.receipts[1:] == ["  nothing is known of its site"]
 
 
 def test_receipts_that_are_damaged_are_made_again(tmp_path):

@@ -36,7 +36,7 @@ from spiderling.jobdir import takedown
 from spiderling.jobdir.as_text import no_longer_there
 from spiderling.jobdir.card import TAKEDOWNS, write_card
 from spiderling.jobdir.damage import rebuild
-from spiderling.jobdir.directory import LOCK, acquire
+from spiderling.jobdir.directory import LOCK, TAKEDOWN, acquire
 from spiderling.jobdir.inspection import Inspection
 from spiderling.jobdir.snapshots import Snapshots, take_over
 from spiderling.jobdir.takedown import COUNTED, survey, take_down
@@ -476,6 +476,29 @@ def test_exports_with_older_files_drop_it_there(directory, tmp_path):
     manifest = json.loads((tmp_path / "new.jsonl.json").read_text())
     assert manifest["crawls"][0]["taken_down"][0]["taken"]["documents"] == manifest["dropped"]
     assert "hosts" not in manifest["crawls"][0]["taken_down"][0], "the card names nobody"
+
+
+def test_dedup_with_older_files_drops_it_there_and_compares_nothing_with_it(directory, tmp_path):
+    """It brought it back, and the same text of another host went."""
+    old = tmp_path / "old.prevert"
+    assert scrapy("export", str(directory), "-o", str(old)).code == 0
+    take_down(directory, HOSTS_TO_GO, URLS_TO_GO, 1.0)
+    found = []
+    for sources in ([directory], [old, directory]):
+        out = tmp_path / f"{len(sources)}.jsonl"
+        said = scrapy("dedup", *map(str, sources), "-o", str(out))
+        assert said.code == 0, said
+        found.append([json.loads(line)["url"] for line in out.read_text().splitlines()])
+    assert found[0] == found[1] and not any(map(is_gone, found[1]))
+
+
+def test_a_take_down_that_was_interrupted_counts_for_exports(directory, tmp_path):
+    with closing(SqliteStore(directory / "state/frontier.sqlite")) as store:
+        begun = {"record": {"time": 1.0, "hosts": HOSTS_TO_GO, "urls": URLS_TO_GO}, "files": []}
+        store.commit(Changes(meta={TAKEDOWN: json.dumps(begun)}))
+    assert scrapy("export", str(directory), "-o", str(tmp_path / "new.jsonl")).code == 0
+    urls = [json.loads(line)["url"] for line in (tmp_path / "new.jsonl").read_text().splitlines()]
+    assert urls and not any(map(is_gone, urls))
 
 
 def test_what_stands_behind_damage_is_moved_aside_and_can_be_exported_from_there(directory, tmp_path):

@@ -355,10 +355,12 @@ class StateWriter:
         self._write_appended(changes)
 
     def _write_replaced(self, changes: Changes) -> None:
-        first = "SELECT first FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
+        when = "SELECT first, last FROM consent WHERE origin = ? AND file = ? AND answer = ? AND digest = ?"
         for answer in changes.consent:
-            former = self.connection.execute(first, answer[:4]).fetchone()
-            self._replace_row("consent", answer._replace(first=former[0]) if former else answer)
+            first, last = self.connection.execute(when, answer[:4]).fetchone() or (answer.first, answer.last)
+            # the clock may have been set back since
+            both = answer._replace(first=min(first, answer.first), last=max(last, answer.last))
+            self._replace_row("consent", both)
         counts = {key: value for key, value in changes.counts.items() if self._counts.get(key) != value}
         self._counts.update(counts)
         written: dict[str, Iterable[Sequence[Any]]] = {

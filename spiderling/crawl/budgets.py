@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
+from spiderling.frontier.url_states import spent_of
 
 MARGINAL_YIELD = 0.001  # bytes kept / downloaded of the window below which the crawl ends; chosen: a fifth of f, normal
 _STEPS = 20  # steps in which the window of the marginal yield moves on; chosen
@@ -62,7 +63,7 @@ class Budgets:
         for total, limit in self.limits.items():
             if total in _A_PAGE_GIVES:
                 given = totals.get(total, 0) + _A_PAGE_GIVES[total] * _PRIOR_PAGES
-                if _spent_of(total, totals) + in_work * given / pages >= limit:
+                if spent_of(total, totals) + in_work * given / pages >= limit:
                     return False
         return True
 
@@ -79,11 +80,11 @@ class Budgets:
         """The first budget that *totals*, those of the ledger, have reached; None if the crawl may go on."""
         for total, (option, reason) in _LIMITS.items():
             limit = getattr(self._options, option)
-            if 0 < limit <= _spent_of(total, totals):
+            if 0 < limit <= spent_of(total, totals):
                 said = f"{PREFIX}{option.upper()}={limit}{' (-a words)' if total == 'words' else ''}"
                 return Spent(reason, f"{said} is reached; a larger one lets the crawl go on")
         for total, bound in self._control.items():
-            if _spent_of(total, totals) >= bound:
+            if spent_of(total, totals) >= bound:
                 said = "the budget in control.yaml is spent; raise max_pages or max_downloaded_mb there to go on"
                 return Spent("budget", said)
         return self._marginal(totals) if self._options.marginal_bytes else None
@@ -108,9 +109,3 @@ class Budgets:
             f"the last {downloaded / 1e6:,.1f} MB gave {rate:.4f} of their bytes, less than "
             f"{MARGINAL_YIELD:g}; a larger {PREFIX}MARGINAL_BYTES lets the crawl go on",
         )
-
-
-def _spent_of(total: str, totals: Mapping[str, int]) -> int:
-    """What *totals* have spent of the budget for *total*: of bytes also those of revisits, which are counted apart."""
-    revisits = totals.get("revisit_downloaded_bytes", 0) if total == "downloaded_bytes" else 0
-    return totals.get(total, 0) + revisits

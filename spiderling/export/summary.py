@@ -58,6 +58,7 @@ def write_summary(directory: Path, out: Path, is_small: bool = False) -> list[Pa
         for section in summary["sections"]:
             section["fields"] = [_filled(field, tables) for field in section["fields"]]
         summary["crawl"] = crawl.note or "complete"
+        summary["note"] += f" Not all of it: {crawl.note}." if crawl.note else ""
     with saving(out):
         out.mkdir(parents=True, exist_ok=True)
     texts = (_markdown(summary), json.dumps(summary, indent=1, ensure_ascii=False) + "\n", _html(summary))

@@ -150,6 +150,12 @@ class Ledger:
         return counts | {"discovered": self.discovered, "waiting": self.waiting + self.in_transit}
 
 
+def spent_of(total: str, totals: Mapping[str, int]) -> int:
+    """What *totals* have spent of the budget for *total*: of bytes also those of revisits, which are counted apart."""
+    revisits = totals.get("revisit_downloaded_bytes", 0) if total == "downloaded_bytes" else 0
+    return totals.get(total, 0) + revisits
+
+
 def _reason(key: str) -> Reason:
     try:
         return Reason.of(key)

@@ -345,7 +345,8 @@ def _contents_of(status: Status) -> Manifest:
     }
     hosts = status.by_distance[0].giving if status.by_distance else 0
     dates = [_utc(status.created), _utc(last[0] if last else 0.0)]
-    return _contents(counts, status.totals["kept_bytes"], hosts, dates)
+    length = status.totals["kept_bytes"] + status.totals.get("revisit_kept_bytes", 0)
+    return _contents(counts, length, hosts, dates)
 
 
 def provenance(crawl: AnyCrawl) -> Manifest:

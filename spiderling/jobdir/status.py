@@ -31,6 +31,7 @@ from spiderling.frontier.hosts import CLOSED_STATES, HostState
 from spiderling.frontier.recrawl import policy
 from spiderling.frontier.storage.protocol import HistoryRow
 from spiderling.frontier.storage.url_log import unpack_ends
+from spiderling.frontier.url_states import spent_of
 from spiderling.jobdir.coverage import COVERAGES
 from spiderling.jobdir.inspection import AnyCrawl, Inspection, counts_under, history_of, totals_before
 from spiderling.jobdir.state_reader import read_note
@@ -213,7 +214,7 @@ def _budgets(crawl: AnyCrawl, running: Running | None, totals: Mapping[str, int]
         Budget(total, limit, reached, max(0.0, round((limit - reached) / speed)) if speed else None)
         for total, limit in limits.items()
         if limit
-        for reached, speed in [(totals.get(total, 0), per_s[total])]
+        for reached, speed in [(spent_of(total, totals), per_s[total])]
     ]
 
 

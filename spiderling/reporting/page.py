@@ -151,6 +151,9 @@ def _going_on(status: Status) -> Iterator[str]:
     if status.archives_unread:
         yield f"Archives that are not read to their end: {status.archives_unread:,}. The same command reads on."
         return
+    if not waiting and status.revisits is not None and status.phase != "finished":
+        yield "No new URL waits: the recrawl asks again for known pages. If it was stopped, the same command goes on."
+        return
     if not waiting:
         yield (
             "The crawl is finished: no URL waits. The same command goes on with more seeds (-a seeds=FILE; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -59,6 +60,23 @@ def test_it_is_written_once_in_three_formats(finished, tmp_path):
     assert again.code == 1 and "summary.md exists" in again.log
     two = scrapy("export", str(finished.directory), LICENCE, "--summary", "eu", "-o", str(tmp_path / "two"))
     assert two.code == 2 and "a summary is of one crawl" in two.log
+    asked = ["--summary", "eu", "-o", str(tmp_path / "part"), "--drop-host", "x", "--pii", "mask"]
+    part = scrapy("export", str(finished.directory), *asked)
+    assert part.code == 2 and "a summary is of a whole crawl; leave --drop-host out" in part.log
+    small = scrapy("export", str(finished.directory), "-o", str(tmp_path / "s.jsonl"), "--small-provider")
+    assert small.code == 2 and "--small-provider goes with --summary eu" in small.log
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_shard_that_is_not_there_is_said_wherever_the_figures_stand(tmp_path):
+    (tmp_path / "job/shard-00/state").mkdir(parents=True)
+    with closing(SqliteStore(tmp_path / "job/shard-00/state/frontier.sqlite")) as store:
+        counts = {"total/kept_bytes": 30, "total/revisit_kept_bytes": 12}
+        store.commit(Changes(counts=counts, meta={"shard_map": json.dumps({"shards": 2, "crawl_id": "c"})}))
+    rows = summary_of(tmp_path / "job", tmp_path / "out")
+    assert rows["Size of the text"][0][-1] == 42, "with the later versions of pages"
+    for path in (tmp_path / "out").iterdir():
+        assert "Not all of it: shard 1 of 2 is not here." in path.read_text("utf-8"), path
 
 
 @pytest.mark.parametrize(("options", "listed"), [((), 210), (("--small-provider",), 105)])

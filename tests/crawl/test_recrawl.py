@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import signal
 import time
@@ -200,6 +201,9 @@ def test_a_month_passes_and_the_corpus_has_what_was_published(tmp_path) -> None:
     documents = Counter(document.url.rpartition("/")[2] for document in crawl.documents())
     assert documents == Counter(["", *OLD, "mended", *articles])
     found = [one for path in crawl.directory.glob("corpus/*.zst") for one in read_documents(path)]
+    card = json.loads((crawl.directory / "corpus/manifest.json").read_text("utf-8"))["contents"]
+    sums = [sum(int(one.attributes[name]) for one in found) for name in ("words", "length")]
+    assert [card["documents"], card["words"], card["text_bytes"]] == [len(found), *sums]
     first, later = sorted(
         (one for one in found if one.attributes["url"].endswith("/mended")), key=lambda one: "version" in one.attributes
     )

@@ -9,13 +9,14 @@ import pytest
 
 from spiderling.jobdir.as_text import rows_of
 from spiderling.jobdir.status import CURVES, rates
-from spiderling.jobdir.status_schema import Curves, Ends, ShardStatus, Status, Urls
+from spiderling.jobdir.status_schema import Curves, Ends, Revisits, ShardStatus, Status, Urls
 from spiderling.reporting.page import advice, recent
 
 MB = 1_000_000
 STEADY = tuple((t, 10 * t, 100 * t, t * MB, t * MB // 20) for t in range(100, 10_100, 100))
 """(running seconds, pages, words, downloaded, kept) at times."""
 FADING = (*STEADY[:-10], *((t, 10 * t, 100 * t, t * MB, 450 * MB) for t in range(9_100, 10_100, 100)))
+REVISITS = Revisits(0.0, None, 9, 9, 9, 0, 0, 0, 0, 0)
 SHARDS = [ShardStatus(n, f"x/shard-0{n}", "", "stopped", {}, Urls(0, 0, 0, 0), {str(1 - n): 2}) for n in range(2)]
 
 
@@ -47,6 +48,8 @@ def status_of(history: tuple = (), waiting: int = 0, ends: dict | None = None, *
         (FADING, {"waiting": 36_000}, ["^Consider to stop: the last 1.0 GB gave 0.0000"]),
         (STEADY[:1], {"waiting": 36_000}, ["too early to say"]),
         (STEADY, {"archives_unread": 3}, ["^Archives that are not read to their end: 3."]),
+        (STEADY, {"phase": "stopped", "revisits": REVISITS}, ["^No new URL waits: the recrawl asks again"]),
+        (STEADY, {"phase": "finished", "revisits": REVISITS}, ["is finished: no URL waits"]),
         # one and several
         (STEADY, {"waiting": 1}, ["At this pace the URL that waits takes"]),
         (STEADY[:1], {"waiting": 1}, ["^1 URL waits; it is too early"]),

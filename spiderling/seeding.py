@@ -11,10 +11,12 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import saving
 from spiderling.base.terminal import progress_bar
 from spiderling.base.urls import canonicalize, registrable_domain, top_level_domain
 
@@ -138,9 +140,9 @@ class SeedFile:
         self._is_new = not path.exists()
         self._per_host = per_host
         self._homes = homes
-        self._heading = ""
         self._known: set[str] = set()
         self._hosts: Counter[str] = Counter()
+        line = "\n"
         try:
             with path.open("a+", encoding="utf-8") as file:
                 file.seek(0)
@@ -150,6 +152,7 @@ class SeedFile:
                         self._known.add(target.url)
                         self._hosts[target.host] += 1
             self._file = path.open("a", encoding="utf-8")
+            self._heading = "" if line.endswith("\n") else "\n"  # the last line may have no end
         except OSError as error:
             raise BadInput(f"{path} cannot be written ({error.strerror}); name another file with -o.") from None
         except UnicodeDecodeError:
@@ -157,7 +160,8 @@ class SeedFile:
 
     def close(self) -> None:
         """Close the file; a new one without a line goes, so that an error leaves none behind."""
-        self._file.close()
+        with suppress(OSError):  # a full disk may refuse what it has refused before
+            self._file.close()
         if self._is_new and not self.path.stat().st_size:
             self.path.unlink()
 
@@ -167,10 +171,13 @@ class SeedFile:
 
     def comment(self, text: str) -> None:
         """Begin a section; its heading is written with its first URL."""
-        self._heading = f"# {text}\n"
+        self._heading += f"# {text}\n"
 
     def add(self, url: str) -> bool:
-        """Write *url*, unless it is no http(s) URL, known, a platform's, or its host has enough; True if written."""
+        """Write *url*, unless it is no http(s) URL, known, a platform's, or its host has enough; True if written.
+
+        Raises StorageError.
+        """
         target = canonicalize(url)
         if target is not None and self._homes:
             target = canonicalize(f"{target.origin}/")
@@ -181,10 +188,11 @@ class SeedFile:
             or registrable_domain(target.host) in PLATFORMS
         ):
             return False
+        with saving(self.path):
+            self._file.write(f"{self._heading}{target.url}\n")
+            self._file.flush()
         self._known.add(target.url)
         self._hosts[target.host] += 1
         self.added += 1
-        self._file.write(f"{self._heading}{target.url}\n")
-        self._file.flush()
         self._heading = ""
         return True

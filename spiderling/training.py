@@ -16,6 +16,7 @@ import xxhash
 import yaml
 
 from spiderling.base.errors import BadInput
+from spiderling.base.files import part_of
 from spiderling.base.terminal import progress_bar
 from spiderling.languages import BIG_WEB_LANGUAGES, GROUPS, LanguageInfo, available
 from spiderling.languages.registry import CONTRAST, DESCRIPTION, NGRAMS, WORDS
@@ -370,8 +371,12 @@ def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) 
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in parts.items():
-            (directory / name).write_bytes(data)
+            part_of(directory / name).write_bytes(data)
+        for name in parts:  # when all are there: a full disk leaves the former model whole
+            part_of(directory / name).replace(directory / name)
     except OSError as error:
+        for name in parts:
+            part_of(directory / name).unlink(missing_ok=True)
         reason = f"the model cannot be written to {directory} ({error.strerror})"
         raise BadInput(f"{reason}; name another directory with --out.") from None
     return sum(map(len, parts.values()))

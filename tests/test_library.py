@@ -257,6 +257,15 @@ def test_a_file_for_each_and_none_over_another(file, tmp_path):
     assert "kočka" in found[0].read_text("utf-8") + found[1].read_text("utf-8")
 
 
+def test_of_two_files_that_would_have_one_place_none_is_written(file, tmp_path):
+    below = file.parent / "sub"
+    below.mkdir()
+    (below / file.name).write_text(document("s"), "utf-8")
+    done = scrapy("extract", f"../{file.name}", file.name, "-o", "out", cwd=below)
+    assert done.code == 2 and "the texts would have one name in out" in done.log
+    assert not (below / "out").exists()
+
+
 def test_standard_input_and_comments(tmp_path):
     comment = f'<div class="comments"><div class="comment"><p>{SLOVAK * 3}</p></div></div>'
     body = HTML.replace("</body>", f"{comment}</body>").encode("windows-1250")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,20 @@ from spiderling.base.errors import BadInput
 from spiderling.base.files import zstd
 from spiderling.commands.identify import report as reported
 from spiderling.languages import find_languages, load
+from spiderling.languages.registry import NGRAMS
 from spiderling.text.boilerplate.model import load as load_weights
 from spiderling.text.html.parser import parse
-from spiderling.training import ModelRequest, make_model
+from spiderling.training import ModelRequest, make_model, save
+from tests.recorded_disk import Recording, recorded
 
 ROWS = [line.split("\t") for line in (ROOT / "tests/quality/sentences.tsv").read_text("utf-8").splitlines()]
+
+
+class Full(Recording):
+    """A disk that has no room for the largest file of a model."""
+
+    def refusal(self, kind: str, name: str) -> int:
+        return errno.ENOSPC if kind == "write" and NGRAMS in name else 0
 
 
 def sentences_of(code: str) -> list[str]:
@@ -100,6 +111,16 @@ def test_the_wrong_code_and_one_that_is_taken_are_refused_unless_it_is_forced(ma
     with pytest.raises(BadInput, match=r"there is a model in .*/qsl already; say --force"):
         make("qsl", text_of("sl"), neighbours=["cs"])
     make("qsl", text_of("sl"), neighbours=["cs"], force=True)
+
+
+def test_a_full_disk_leaves_the_former_model(models):
+    info = find_languages("sl")[0]
+    assert info.directory is not None
+    shutil.copytree(info.directory, models / "sl")
+    before = {path.name: path.read_bytes() for path in (models / "sl").iterdir()}
+    with recorded(models, Full(models)), pytest.raises(BadInput, match=r"cannot be written to .*No space left"):
+        save(models / "sl", {"name": "other"}, info.model())
+    assert {path.name: path.read_bytes() for path in (models / "sl").iterdir()} == before
 
 
 @pytest.mark.parametrize(

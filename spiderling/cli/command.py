@@ -22,7 +22,8 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.utils.conf import arglist_to_dict
 
-from spiderling.base.errors import BadInput, JobdirError, NetworkAway, SpiderlingError
+from spiderling.base.errors import BadInput, JobdirError, NetworkAway, SpiderlingError, StorageError
+from spiderling.base.files import saving
 from spiderling.base.machine import missing, refusal, require, usable_cores
 from spiderling.base.option_values import PREFIX
 from spiderling.base.options import Options
@@ -167,11 +168,17 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def _is_read(text: str, flush: bool = False) -> bool:
-    """Print *text*; False if nobody reads the output any more, which is no error (``scrapy inspect ... | head``)."""
+    """Print *text*; False if nobody reads the output any more, which is no error (``scrapy inspect ... | head``).
+
+    Raises StorageError.
+    """
     try:
-        print(text, end="", flush=flush)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with saving("the output"):
+            print(text, end="", flush=flush)
+    except StorageError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again at its end
+        if not isinstance(error.__cause__, BrokenPipeError):
+            raise
         return False
     return True
 

@@ -62,6 +62,10 @@ class Command(SpiderlingCommand):
             raise BadInput(
                 "say how site owners reach you: -s SPIDERLING_CONTACT=you@your-domain, or the address of the page."
             )
+        if not options.host_interval_s:
+            raise BadInput(
+                "SPIDERLING_HOST_INTERVAL_S is 0, so there is no saying how often a site is asked; give seconds, as 5."
+            )
         codes = named.get("lang") or options.lang
         languages = ", ".join(info.name for info in find_languages(codes, options.models)) if codes else ""
         is_own = (settings.getpriority("USER_AGENT") or 0) > 0

@@ -48,6 +48,8 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        if opts.out and opts.out.endswith("/"):
+            raise UsageError("dedup writes a file: give its name, as cs.parquet, and export it to a directory")
         if opts.part or opts.range:
             yield from self._one_step(args, opts)
             return
@@ -64,7 +66,8 @@ class Command(SpiderlingCommand):
 
     def _one_step(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         """A step for one part or range; one that is done is not done again."""
-        if not opts.temp or bool(opts.part) == bool(opts.range) or bool(opts.part) != bool(args):
+        is_range = bool(opts.range)
+        if not opts.temp or bool(opts.part) == is_range or is_range == bool(args) or (is_range and opts.out):
             raise UsageError(
                 "give --temp DIR, which all steps share, and for steps 1 and 3 the corpus with --part, for step 2 "
                 "--range alone: scrapy dedup crawls/cc/017 --part 17/100 --temp DIR"

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from spiderling.export.export import ExportPlan, Summary
     from spiderling.export.sources import Corpus, Selection
 
+_OF_DOCUMENTS = {
+    "shard_bytes", "where", "drop_host", "drop_url", "split", "pii", "annotator", "salvage", "format",
+}  # fmt: skip
+"""Options that a summary takes no notice of."""
 _MAX_NAMED = 10  # entries of lists that are named because no document matched them; chosen: what fits on a line or two
 
 
@@ -91,9 +95,14 @@ class Command(SpiderlingCommand):
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
         if not args or not opts.out:
             raise UsageError("say what to export, and where to: scrapy export crawls/cs -o cs.parquet")
+        given = {name for name, value in vars(opts).items() if value != self._parser.get_default(name)}
+        if opts.summary and (idle := given & _OF_DOCUMENTS):
+            raise UsageError(f"a summary is of a whole crawl; leave --{min(idle).replace('_', '-')} out.")
         if opts.summary:
             yield from self._summary(args, opts)
             return
+        if opts.small_provider:
+            raise UsageError("--small-provider goes with --summary eu")
         from spiderling.export.export import export
         from spiderling.export.sources import Salvage, Selection, account, corpus_of
 
@@ -143,7 +152,7 @@ def _plan(opts: argparse.Namespace, selection: Selection, corpus: Corpus) -> Exp
     is_dataset = opts.out.endswith("/") or os.path.isdir(out)  # false for a name that is too long
     return ExportPlan(
         out,
-        opts.format or ("parquet" if is_dataset else format_of(out.name)),
+        (opts.format or "parquet") if is_dataset else format_of(out.name, opts.format or ""),
         tuple(opts.split),
         parse_size(opts.shard_bytes),
         selection,

@@ -63,6 +63,9 @@ class Command(SpiderlingCommand):
 
         ending = next(ending for ending, name in ENDINGS.items() if name == FORMATS[opts.format])
         kinds = parse_paragraph_kinds(Options().paragraph_kinds) - ({COMMENT} if opts.no_comments else set())
+        places = {} if not opts.out else {name: _place(Path(opts.out), name, ending) for name in args}
+        if len({*places.values()}) < len(places):
+            raise UsageError(f"of two files the texts would have one name in {opts.out}; give them one by one")
         config = config_of(opts.lang, ",".join(sorted(kinds)))
         processes = min(opts.parallel if opts.parallel > 0 else usable_cores(), len(args))
         for name, page in with_progress(_pages(args, config, processes), "files", len(args)):
@@ -71,7 +74,7 @@ class Command(SpiderlingCommand):
                 continue
             text = document_of(page, opts.url, config.options.accepted).to(opts.format)
             if opts.out:
-                place = _place(Path(opts.out), name, ending)
+                place = places[name]
                 with saving(place):
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_text(text, encoding="utf-8")
@@ -81,7 +84,7 @@ class Command(SpiderlingCommand):
 
 def _place(directory: Path, name: str, ending: str) -> Path:
     """Where the text of the file *name* is written: files of the same name in different directories are kept apart."""
-    parts = [part for part in Path("stdin" if name == "-" else name).parts if part not in ("/", "..")]
+    parts = [part for part in Path("stdin" if name == "-" else name).parts if part not in ("/", "..")] or [""]
     return directory.joinpath(*parts).with_name(f"{parts[-1]}{ending}")
 
 

@@ -15,6 +15,21 @@ from spiderling.cli.command import SpiderlingCommand, option
 _USAGE = "say scrapy inspect JOBDIR, or that with host NAME, with url URL, or with gone behind it"
 
 
+def _mistake(args: list[str], opts: argparse.Namespace) -> str:
+    """What does not go together; '' if all does."""
+    is_known = len(args) == 1 or args[1:] == ["gone"] or (len(args) == 3 and args[1] in ("host", "url"))
+    asked = [name for name in ("rebuild", "check", "coverage", "json") if getattr(opts, name)]
+    if is_known and asked and len(args) > 1:
+        return f"--{asked[0]} tells of the whole crawl: say scrapy inspect JOBDIR --{asked[0]}"
+    mistakes = {
+        _USAGE: not is_known,
+        "--missing goes with --coverage LIST,...": opts.missing and not opts.coverage,
+        f"--{' and --'.join(asked)} are several commands; give one after the other": len(asked) > 1,
+        "--urls goes with host NAME": opts.urls and args[1:2] != ["host"],
+    }
+    return next((said for said, is_made in mistakes.items() if is_made), "")
+
+
 class Command(SpiderlingCommand):
     """Shows what ``Inspection`` finds; ``jobdir/as_text.py`` makes text of it."""
 
@@ -42,13 +57,8 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
-        is_known = len(args) == 1 or args[1:] == ["gone"] or (len(args) == 3 and args[1] in ("host", "url"))
-        if not is_known:
-            raise UsageError(_USAGE, print_help=False)
-        if opts.missing and not opts.coverage:
-            raise UsageError("--missing goes with --coverage LIST,...", print_help=False)
-        if opts.json and len(args) > 1:
-            raise UsageError("--json tells of the whole crawl: say scrapy inspect JOBDIR --json", print_help=False)
+        if mistake := _mistake(args, opts):
+            raise UsageError(mistake, print_help=False)
         # what reads a crawl takes half a second to import, and Scrapy imports the commands to list them
         from spiderling.jobdir.as_text import no_longer_there, of_host, of_url, overview
         from spiderling.jobdir.inspection import reading

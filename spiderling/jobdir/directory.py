@@ -20,6 +20,7 @@ import fcntl
 import os
 import socket
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count
@@ -46,6 +47,7 @@ from spiderling.jobdir.state_reader import connected, read_note, telling_damage
 TAKEDOWN = "takedown"
 """Key in the table ``meta`` of what a take-down that is under way takes down, and of its files; {}: none is."""
 ASIDE = "aside"  # directory beside the segments of a kind, for what was set aside
+_ASKED_S = 0.02  # seconds until a lock that somebody has is asked for once more; chosen
 KINDS = {"corpus": (".prevert.zst",), "links": (".links.zst",), "warc": (".warc.gz", ".warc.zst")}
 """Directory of each kind of segments -> how their names end."""
 _PIECE_BYTES = 1 << 20
@@ -441,7 +443,11 @@ def acquire(file: Path, directory: Path) -> IO[str]:
     """The lock *file* of a crawl's *directory*, ours until it is closed; raises JobdirError if it is another's."""
     lock = file.open("a+", encoding="utf-8")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # who only asks whose it is (inspection.py) has it for some microseconds
+            time.sleep(_ASKED_S)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         lock.flush()

@@ -52,6 +52,12 @@ def test_page_is_written_with_the_options_of_the_crawl():
     assert f'<a href="{CONTACT}">' in ended.out
 
 
+def test_a_crawl_that_waits_for_nothing_has_no_such_page():
+    given = ("-s", f"SPIDERLING_CONTACT={CONTACT}", "-s", "SPIDERLING_HOST_INTERVAL_S=0")
+    ended = scrapy("about", *given)
+    assert ended.code == 1 and ended.log.startswith("scrapy about: SPIDERLING_HOST_INTERVAL_S is 0")
+
+
 @pytest.mark.parametrize("purpose", Purpose)
 def test_each_row_says_what_the_policy_does(purpose):
     page = about(Options(contact="a@b.cz", purpose=purpose.value), "Czech")

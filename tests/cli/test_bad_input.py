@@ -6,6 +6,7 @@ And how a crawl begins and is taken up again, as its first and last lines tell.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from hypothesis import strategies as st
 from spiderling.base.errors import BadInput
 from spiderling.base.urls import canonicalize
 from spiderling.commands import dedup, export
-from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.directory import Jobdir, acquire
 from spiderling.languages import load
 from spiderling.languages.seeds import read_seeds
 
@@ -295,6 +296,14 @@ def test_jobdir_in_use(refused, tmp_path):
     finally:
         jobdir.close()
     assert "seed file" in refused("-a", "lang=cs", "-a", "seeds=none.txt"), "free again"
+
+
+def test_who_asks_for_the_holder_keeps_no_crawl_from_its_start(tmp_path, monkeypatch):
+    (tmp_path / "lock").write_text("process 1 on nowhere\n")
+    with (tmp_path / "lock").open() as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        monkeypatch.setattr("spiderling.jobdir.directory.time.sleep", lambda seconds: asking.close())
+        acquire(tmp_path / "lock", tmp_path).close()
 
 
 def test_lock_ends_with_its_process(tmp_path, refused):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections import Counter
 from contextlib import closing
 from dataclasses import fields
@@ -18,9 +17,11 @@ from scrapy.exceptions import UsageError
 from spiderling.base.errors import BadInput, JobdirError
 from spiderling.base.reasons import Reason
 from spiderling.commands.inspect import Command
+from spiderling.frontier.storage.protocol import Changes
+from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.damage import problems
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.inspection import Inspection, reading
 from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import hosts_of, rates, status_of, warnings_of
 from spiderling.jobdir.status_schema import Running, Status
@@ -224,6 +225,16 @@ def test_the_counters_of_a_running_crawl_go_before_those_of_the_state(opened):
     assert told.curves is told.best_hosts is told.statements is None
 
 
+def test_bytes_of_revisits_count_for_the_budget_as_the_crawl_counts_them(tmp_path):
+    (tmp_path / "state").mkdir()
+    with closing(SqliteStore(tmp_path / "state/frontier.sqlite")) as store:
+        counts = {"total/downloaded_bytes": 400, "total/revisit_downloaded_bytes": 600, "total/time_s": 10}
+        store.commit(Changes(counts=counts, meta={"options": json.dumps({"max_downloaded_bytes": 1000})}))
+    with reading(tmp_path) as crawl:
+        (budget,) = status_of(crawl).budgets
+    assert (budget.reached, budget.limit, budget.left_s) == (1000, 1000, 0)
+
+
 def test_pauses_do_not_slow_the_rates_down():
     assert rates({"pages": 50, "time_s": 110}, {"pages": 30, "time_s": 100}).pages_per_s == 2.0
     assert rates({}, {}).words_per_hour == 0
@@ -255,6 +266,15 @@ def test_the_last_warnings_are_those_of_the_log(tmp_path):
     assert len(told) == 20
 
 
-def test_json_tells_of_the_whole_crawl_only(finished):
-    ended = scrapy("inspect", str(finished.directory), "host", "a.test", "--json")
-    assert ended.code == 2 and re.search("--json tells of the whole crawl", ended.out + ended.log)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("host", "a.test", "--json"), "--json tells of the whole crawl"),
+        (("url", "http://a.test/", "--check"), "--check tells of the whole crawl"),
+        (("--rebuild", "--check"), "--rebuild and --check are several commands"),
+        (("gone", "--urls"), "--urls goes with host NAME"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(finished, arguments, said):
+    ended = scrapy("inspect", str(finished.directory), *arguments)
+    assert ended.code == 2 and said in ended.out + ended.log

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+from contextlib import closing
 
 import pytest
 from conftest import scrapy
+
+from spiderling.base.errors import StorageError
+from spiderling.seeding import SeedFile
+from tests.recorded_disk import Recording, recorded
 
 DUMP = (
     "-- MySQL dump\nCREATE TABLE `externallinks` (\n  `el_id` int,\n  `el_from` int,\n"
@@ -35,6 +41,13 @@ def seeds(tmp_path):
         return scrapy("seeds", *arguments, "-a", f"lang={lang}", "-o", str(tmp_path / output))
 
     return run
+
+
+class Full(Recording):
+    """A disk on which a file can be made, and nothing be written to it."""
+
+    def refusal(self, kind: str, name: str) -> int:
+        return errno.ENOSPC if kind == "write" else 0
 
 
 def urls(path) -> list[str]:
@@ -103,6 +116,21 @@ def test_common_crawl_by_a_cdx_file(seeds, tmp_path):
 
 
 # -- bad input
+
+
+def test_a_last_line_without_an_end_stays_a_line(seeds, tmp_path, dump):
+    (tmp_path / "seeds.txt").write_text("http://mine.cz/a")
+    assert seeds("wikipedia", dump, "--per-host", "1").code == 0
+    assert (tmp_path / "seeds.txt").read_text().splitlines()[:3] == [
+        "http://mine.cz/a", "# from wikipedia", "https://www.example.cz/a'(b),c",
+    ]  # fmt: skip
+
+
+def test_a_full_disk_is_said_in_a_sentence(tmp_path):
+    full = pytest.raises(StorageError, match=r"seeds\.txt could not be written: No space left on device")
+    with recorded(tmp_path, Full(tmp_path)), closing(SeedFile(tmp_path / "seeds.txt", 20)) as file, full:
+        file.add("http://a.cz/")
+    assert file.added == 0
 
 
 def test_unknown_language(seeds, dump):

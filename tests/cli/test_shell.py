@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from argparse import Namespace
 from importlib import import_module
@@ -25,6 +26,17 @@ from spiderling.engine.scheduler import INTERRUPTED, NO_NETWORK
 OPERATE = (ROOT / "docs/operate.md").read_text("utf-8")
 CODES = dict(re.findall(r"^\| (\d+) \| (.+) \|$", OPERATE, re.MULTILINE))
 """The table of exit codes: code -> meaning."""
+
+
+def test_output_for_which_the_disk_has_no_room_is_told_in_a_sentence():
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "scrapy", "languages", "cs"],
+            cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False,
+        )  # fmt: skip
+    said = "scrapy languages: the output could not be written: No space left on device.\n"
+    assert (ended.returncode, ended.stderr) == (1, said)
+
 
 # -- completion
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from itertools import accumulate
@@ -376,7 +377,8 @@ def save(directory: Path, description: Mapping[str, Any], model: LanguageModel) 
             part_of(directory / name).replace(directory / name)
     except OSError as error:
         for name in parts:
-            part_of(directory / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                part_of(directory / name).unlink()
         reason = f"the model cannot be written to {directory} ({error.strerror})"
         raise BadInput(f"{reason}; name another directory with --out.") from None
     return sum(map(len, parts.values()))

@@ -26,6 +26,7 @@ OF_A_PART = (
 )  # fmt: skip
 """What differs between parts of one crawl: shards, or tasks with archives of their own."""
 OF_A_DEDUP = ("documents", "units", "shingles", "duplicates")  # numbers that ``scrapy dedup`` notes
+OF_PII = ("documents", "found")  # numbers that ``scrapy export --pii`` notes
 OF_ALL = ("documents", "dropped", "sources", "purposes")
 DATASET = [{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}]
 
@@ -48,6 +49,8 @@ def joined(told: Sequence[Manifest]) -> Manifest:
         "files": [*chain.from_iterable(one["files"] for one in told)],
     }
     found.pop("receipts", None)  # each export has its own: `scrapy verify cs/data/1.parquet`
+    if "personal_data" in found:
+        found["personal_data"] |= total([{name: one["personal_data"][name] for name in OF_PII} for one in told])
     if "dedup" in found:
         found["dedup"] |= total([{name: one["dedup"][name] for name in OF_A_DEDUP} for one in told])
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -139,6 +140,8 @@ def _plan(opts: argparse.Namespace, selection: Selection, corpus: Corpus) -> Exp
     from spiderling.export.formats import format_of
     from spiderling.export.personal_data import PersonalData
 
+    if opts.pii and any(re.search(r"\bpii\b", condition) for condition in opts.where):
+        raise BadInput("--where sees what is there before --pii: export with --pii, and take from that by --where.")
     hosts = {name: read_list(name) for name in opts.drop_host}
     urls = {name: read_list(name) for name in opts.drop_url}
     taken: set[str] = set()

@@ -17,12 +17,12 @@ _USAGE = "say scrapy inspect JOBDIR, or that with host NAME, with url URL, or wi
 
 def _mistake(args: list[str], opts: argparse.Namespace) -> str:
     """What does not go together; '' if all does."""
-    is_known = len(args) == 1 or args[1:] == ["gone"] or (len(args) == 3 and args[1] in ("host", "url"))
+    if not (len(args) == 1 or args[1:] == ["gone"] or (len(args) == 3 and args[1] in ("host", "url"))):
+        return _USAGE
     asked = [name for name in ("rebuild", "check", "coverage", "json") if getattr(opts, name)]
-    if is_known and asked and len(args) > 1:
+    if asked and len(args) > 1:
         return f"--{asked[0]} tells of the whole crawl: say scrapy inspect JOBDIR --{asked[0]}"
     mistakes = {
-        _USAGE: not is_known,
         "--missing goes with --coverage LIST,...": opts.missing and not opts.coverage,
         f"--{' and --'.join(asked)} are several commands; give one after the other": len(asked) > 1,
         "--urls goes with host NAME": opts.urls and args[1:2] != ["host"],

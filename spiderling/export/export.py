@@ -184,7 +184,8 @@ class Parts:
             files = [self._plan.directory / file["name"] for file in read_manifest(card)["files"]]
         except (KeyError, TypeError):  # there is none, or it is none of ours
             files = [card]
-        for path in filter(Path.exists, files):
+        own = self._plan.data_file("", 1)  # which is judged when it is begun
+        if path := next((path for path in files if path != own and path.exists()), None):
             raise BadInput(f"{path} exists, and {card} would be replaced; remove it, or give another name.")
 
     def add(self, document: StoredDocument) -> bool:

@@ -28,6 +28,9 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
     if host is None:
         note = f" ({whole.note})" if whole.note else ""
         raise BadInput(f"the crawl in {whole.directory} knows no host {name}{note}.")
+    # the documents of a host that has moved stay in the shard where it was
+    parts = [*filter(None, (part.host(name) for part in whole.parts))]
+    documents, words = (sum(part[column] for part in parts) for column in ("documents", "words"))
     rate = host["kept_bytes"] / max(host["downloaded_bytes"], 1)
     ends = named_counts(crawl.ends_of(host["id"]))
     yield from lines_of(
@@ -36,7 +39,7 @@ def of_host(whole: AnyCrawl, name: str, urls: bool) -> Iterator[str]:
             "shard": _shard(crawl),
             "state": host["state"],
             "distance": host["distance"],
-            "pages": f"{host['pages']:,}, {host['documents']:,} of them kept, {host['words']:,} words",
+            "pages": f"{host['pages']:,}, {documents:,} of them kept, {words:,} words",
             "bytes": f"{host['downloaded_bytes']:,} down, {host['kept_bytes']:,} kept, yield rate {rate:.4f}",
             "address": host["address"] or "none yet",
             "due": time_of(host["due"]),

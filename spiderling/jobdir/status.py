@@ -270,8 +270,9 @@ def _by_distance(crawl: AnyCrawl) -> list[GroupYield]:
     """All hosts, then those at each distance, which SQLite adds up."""
     found: dict[int, Counter[str]] = {}
     columns = ", ".join(f"sum({column}) AS {column}" for column in _SUMMED)
-    query = f"SELECT distance, count(*) AS hosts, sum(documents > 0) AS giving, {columns} FROM newest_host GROUP BY 1"
-    for row in crawl.rows(query):
+    numbers = f"sum(state != ?) AS hosts, sum(documents > 0) AS giving, {columns}"  # a host that has moved is elsewhere
+    query = f"SELECT distance, {numbers} FROM newest_host GROUP BY 1"
+    for row in crawl.rows(query, HostState.MOVED.value):
         found.setdefault(row.pop("distance"), Counter()).update(row)
     groups = {"all": sum(found.values(), start=Counter[str]())} | {f"distance {at}": found[at] for at in sorted(found)}
     return [

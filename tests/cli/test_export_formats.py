@@ -422,6 +422,10 @@ def test_bad_arguments(corpus, tmp_path):
         (["-o", str(corpus)], "exists; remove it, or give another name."),
         (["-o", f"{tmp_path}/cs/", "--format", "jsonl"], "leave --format out, or name a file"),
         (["-o", str(tmp_path / "c"), "--shard-bytes", "9" * 400], "is no size"),
+        (
+            ["-o", str(tmp_path / "c"), "--pii", "mark", "--where", "pii = ''"],
+            "--where sees what is there before --pii",
+        ),
         (["-o", str(tmp_path / "c.jsonl.gz"), "--format", "text"], "the ending of c.jsonl.gz says jsonl, not text;"),
         (["-o", str(tmp_path / ("c" * 252)), "--split", "lang"], "could not be written: File name too long"),
         (["-o", str(tmp_path / ("c" * 300))], "could not be written: File name too long"),

@@ -33,12 +33,13 @@ from spiderling.frontier.recrawl.pages import RecrawlPage, Standing, Validators
 from spiderling.frontier.storage.protocol import Changes
 from spiderling.frontier.storage.sqlite import SqliteStore
 from spiderling.jobdir import takedown
-from spiderling.jobdir.as_text import no_longer_there
+from spiderling.jobdir.as_text import no_longer_there, of_host
 from spiderling.jobdir.card import TAKEDOWNS, write_card
 from spiderling.jobdir.damage import rebuild
 from spiderling.jobdir.directory import LOCK, TAKEDOWN, acquire
-from spiderling.jobdir.inspection import Inspection
+from spiderling.jobdir.inspection import Inspection, reading
 from spiderling.jobdir.snapshots import Snapshots, take_over
+from spiderling.jobdir.status import status_of
 from spiderling.jobdir.takedown import COUNTED, survey, take_down
 from webs.web import FixedWeb, WebResponse, html, redirect
 
@@ -439,6 +440,12 @@ def test_a_page_to_which_a_redirect_led_back(tmp_path):
 def test_what_a_divided_crawl_had_of_a_host_that_moved(directory):
     list(reshard(directory, 4, 1.0))
     moved = [host for host in HOSTS if owner_of(host, 4)]
+    kept = Counter(url.split("/")[2] for url in addresses(directory)["corpus"])
+    with reading(directory) as crawl:
+        told = [row for host in moved for row in of_host(crawl, host, urls=False) if row.startswith("pages")]
+        status = status_of(crawl)
+    assert all(f", {kept[host]} of them kept, " in row for host, row in zip(moved, told, strict=True)), told
+    assert status.by_distance[0].hosts == sum(status.hosts.values())
     assert moved and take_down(directory, moved, [], 2.0)["documents"] > 5
     whole(directory)
 

@@ -57,7 +57,7 @@ class PolitenessMiddleware(Component):
     def process_request(self, request: Request) -> Awaitable[None] | None:
         """None if the request may start now, else an awaitable that returns when it may.
 
-        It raises NotMade when the host was closed or the crawl is stopping.
+        It raises NotMade when the host was closed, or the crawl is paused or stopping.
         """
         return None if self.dispatcher.may_start(request) == 0 else self._its_turn(request)
 

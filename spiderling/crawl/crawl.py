@@ -188,6 +188,11 @@ class Crawl:
         return Archives(sources, self.options, side)
 
     @property
+    def is_held(self) -> bool:
+        """Whether nothing is asked for: control.yaml pauses the crawl, or its disk is nearly full."""
+        return self.is_paused or self.is_disk_full
+
+    @property
     def is_finished(self) -> bool:
         """Whether nothing is left to do, here and in other shards."""
         if self.archives is not None:  # what waits there, as after --rebuild, is never asked for

@@ -114,7 +114,7 @@ class Dispatcher:
 
     def may_ask(self) -> bool:
         """Whether requests may start: nobody paused the crawl, disk and descriptors have room, its shard is ours."""
-        if self.crawl.is_paused or self.crawl.is_disk_full or elapsed_s() < self._rests_until:
+        if self.crawl.is_held or elapsed_s() < self._rests_until:
             return False
         return self.is_ours()
 
@@ -308,6 +308,8 @@ class Dispatcher:
         """Seconds until *request* may start, as it looks now; None: never.  inf: it needs a slot."""
         if (fetch := fetch_of(request)) is None:
             return 0.0
+        if self.crawl.is_held:  # it goes back, and comes again when the crawl goes on
+            return None
         if not self.is_ours():
             return _ASK_AGAIN_S
         with self._changing(fetch):

@@ -29,6 +29,7 @@ from spiderling.frontier import LONGEST_PAUSE_S, NetworkState, Trouble
 
 logger = logging.getLogger(__name__)
 
+_HELD_S = 1.0  # seconds between two looks whether the crawl goes on; chosen
 _NAMED = 10  # most names in a message; chosen
 _TROUBLES: tuple[tuple[type[BaseException], Trouble], ...] = (
     (NameNotFound, Trouble.NO_SUCH_NAME),
@@ -142,6 +143,10 @@ class Offline:
     async def _probe(self) -> None:
         """Probe until the network is there, or has been away for too long."""
         while not (self._is_there or self._crawl.stopping):
+            if self._crawl.is_held:  # a probe is a request, and nobody waits for the network
+                await asyncio.sleep(_HELD_S)
+                self._known.away_since += _HELD_S
+                continue
             left_s = LONGEST_PAUSE_S
             if self._known.network is NetworkState.AWAY:
                 left_s = self._known.away_since + self._crawl.options.offline_wait_s - self._crawl.now()
@@ -182,7 +187,7 @@ class Offline:
     async def _ask(self, target: CanonicalUrl) -> bool:
         """Resolve the name of *target*, then ask its host for its robots.txt, and note what answers.
 
-        False: a host that did not fail is being asked already, or is not due for a minute.
+        False: a host that did not fail is being asked already, or is not due for a minute; or the crawl is held.
         """
         now = self._crawl.now
         frontier = self._crawl.frontier
@@ -202,6 +207,8 @@ class Offline:
             host = frontier.host(target.host) or host  # a commit may have taken it from memory meanwhile
         if wait_s is None:
             return self._known.fails(host.name)
+        if self._crawl.is_held:
+            return False
         begun = now()
         frontier.probes.begin(host, address, begun)
         try:

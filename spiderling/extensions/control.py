@@ -29,6 +29,7 @@ from spiderling.jobdir.state_reader import read_note, telling_damage
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 2.0  # seconds between two looks at control.yaml; chosen
+_UNREAD = (-1,)  # in place of the stamp of a file that could not be read
 POLL_S = 5.0  # seconds between two questions for the free disk; chosen: a busy crawl writes some ten megabytes in them
 COVERAGE_S = 3600.0  # seconds between two estimates of coverage; each reads 8 bytes for every URL that has ended
 _TICK_S = 1.0  # seconds between two counts of the running time, each with a check of the budgets; chosen
@@ -65,6 +66,8 @@ class Control(Extension):
                 return
             wanted = ControlFile.parse(text)
         except (BadInput, OSError, UnicodeDecodeError) as error:
+            if isinstance(error, OSError):  # it may be read in two seconds, though nobody has changed it
+                self._stamp = _UNREAD
             is_text = not isinstance(error, UnicodeDecodeError)
             why = (getattr(error, "strerror", None) or error) if is_text else "it is not UTF-8"
             if str(why) != self._told:

@@ -197,6 +197,8 @@ class Reachability:
     def next_probe(self) -> str:
         """The origin to probe next: in doubt the ``_witness``; later any that answered, and hosts that fail.
 
+        If none has ever answered, also hosts with an address: they may not have been asked, and all that were be dead.
+
         There must be one.  After a name that is known not to exist now, the next name that failed otherwise has its
         turn: if none of them exists, waiting is useless.
         """
@@ -204,7 +206,8 @@ class Reachability:
         has_told, self.has_told = self.has_told, False
         if self.network is NetworkState.DOUBTED:
             return self._witness()
-        names = self.names if Trouble.NAME_SERVER in self._failing.values() else []
+        are_names_due = not self.has_answered or Trouble.NAME_SERVER in self._failing.values()
+        names = self.names if are_names_due else []
         failing = sorted(self._failing, key=lambda host: self._failing[host] is Trouble.NO_SUCH_NAME)
         if has_told:
             return f"http://{failing[0]}"

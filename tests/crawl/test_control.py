@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 
@@ -144,6 +145,21 @@ def test_an_hour_that_was_taken_back_holds_neither_the_crawl_nor_its_end_up(serv
     result = session.running.wait()
     assert result.code == 0 and "Traceback" not in result.output
     assert result.lines("] ERROR: ", "max_pages is 1000", "it must be a whole number, at least 0")
+
+
+def test_a_change_that_could_not_be_read_at_first_takes_effect(server, tmp_path):
+    """It was left aside until somebody changed the file again."""
+    session = Session(Crawl(tmp_path / "job", server, HOST_INTERVAL_S=0.05), server)
+    session.running.until(lambda: any((tmp_path / "job/corpus").glob("*.zst")))  # a segment is open by then
+    pid = session.running.process.pid
+    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, most))
+    session.write("pause: true\n")
+    assert "is left aside until it is mended: Too many open files" in session.running.output()
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+    session.running.until(lambda: "The crawl is paused by control.yaml" in session.running.output())
+    session.running.process.send_signal(signal.SIGTERM)
+    assert session.running.wait().code == 0
 
 
 @pytest.mark.parametrize("kinds", [("a pipe", "a pipe"), ("a directory", "a socket")])

@@ -204,7 +204,9 @@ async def test_an_answer_that_comes_while_a_probe_waits_for_its_turn_ends_the_pr
     known.host_answered("http://a.test", 0.0, 0.0)
     frontier = SimpleNamespace(reachability=known, host_states=SimpleNamespace(at_work=lambda: 1))
     watched = SimpleNamespace(watch_task=lambda work, what: probing.append(asyncio.ensure_future(work)) or probing[0])
-    crawl = SimpleNamespace(frontier=frontier, options=Options(), now=lambda: 5.0, stopping=False, errors=watched)
+    crawl = SimpleNamespace(
+        frontier=frontier, options=Options(), now=lambda: 5.0, stopping=False, is_held=False, errors=watched
+    )
     offline = Offline(None, crawl, None, {}, lambda: None)
     offline.failed("dead.test", Trouble.CONNECTION, 1.0, lambda is_theirs: None)
     offline.look()

@@ -233,6 +233,16 @@ def test_pauses_between_probes_grow_to_a_minute_and_all_hosts_have_their_turn() 
     assert probed == ["http://b.cz", "http://a.cz", "http://c.cz"] * 3
 
 
+def test_hosts_that_were_not_asked_yet_are_probed_when_all_that_were_are_dead() -> None:
+    """A list of seeds that begins with dead hosts kept the crawl waiting for them for a day."""
+    crawl = Crawl()
+    for name in ("dead.cz", "b.cz", "c.cz"):
+        crawl.known.name_answered(name, 1.0, 1.0)
+    crawl.fails("dead.cz", 2.0)
+    assert crawl.known.look(3, 2.0 + DOUBT_S) is NetworkState.AWAY
+    assert {crawl.known.next_probe() for _ in range(3)} == {"http://dead.cz", "http://b.cz", "http://c.cz"}
+
+
 def test_a_host_that_must_not_be_asked_now_leaves_the_doubt_and_the_crawl_goes_on() -> None:
     """Its next page tells as well as a probe; else a crawl with one slow host would do nothing but probe it."""
     crawl = Crawl("http://slow.cz")

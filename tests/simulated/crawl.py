@@ -434,6 +434,9 @@ class Session:
         ending.kinds = self.disk.kinds
         ending.phases = self.disk.phases
         ending.met = self.disk.met
+        if ending.kind not in ("finished", "stopped"):  # what it was told last need not be in its state
+            self._network.heard.forget()
+        self._network.orders.give(b"", self._clock.now)
         if ending.kind == "killed":
             return ending
         ending.wrong += [f"traceback: {line}" for line in ears.tracebacks]
@@ -486,6 +489,8 @@ class Session:
         settings = Settings()
         settings.setdict({**SETTINGS, **self._plan.options, "JOBDIR": str(self.directory)}, priority="project")
         settings.set("SPIDERLING_SNAPSHOTS", self._plan.snapshots, priority="project")
+        if self._network.web.declares:
+            settings.setdict({"SPIDERLING_OPTOUTS": "", "SPIDERLING_PURPOSE": "ai-train"}, priority="project")
         if self._redis is not None:
             settings.setdict({**self._redis.options, "SPIDERLING_SHARDS": self._shards}, priority="project")
         settings.copy = lambda: settings  # type: ignore[method-assign]  # which takes 20 ms
@@ -510,11 +515,13 @@ class Session:
             if self.directory.is_dir():
                 with self.disk.spared():
                     (self.directory / "control.yaml").write_bytes(edit.value)
+                self._network.orders.give(edit.value, self._clock.now)
                 if edit.value != CALM:  # what holds a crawl up is taken back
                     asyncio.get_running_loop().call_later(CONTROL_S, self._do, edit._replace(value=CALM))
         elif edit.what == "visit":
             with self.disk.spared():
                 self._page.visit(edit.value)
+            self._network.orders.give(b"", self._clock.now)  # by the page, as like as not
             asyncio.get_running_loop().call_later(CONTROL_S, self._do, edit._replace(what="control", value=CALM))
         elif edit.what == "clock":
             self._clock.wall_ahead_s += edit.value

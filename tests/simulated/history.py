@@ -23,11 +23,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import web_app
 
-from spiderling.base.errors import BadInput, JobdirError, SpiderlingError
+from spiderling.base.errors import BadInput, JobdirError, SpiderlingError, StorageError
 from spiderling.base.urls import owner_of
 from spiderling.cluster.resharding import reshard
 from spiderling.corpus.links import read_links
-from spiderling.corpus.segments import CorpusDocument, read_documents
+from spiderling.corpus.segments import CorpusDocument, frames, read_documents
 from spiderling.corpus.warc import records
 from spiderling.frontier.recrawl.pages import RecrawlPage, Standing
 from spiderling.frontier.storage.state_file import usable_version
@@ -58,7 +58,18 @@ from tests.simulated.crawl import (
 )
 from tests.simulated.limits import limited
 from tests.simulated.network import Network
-from tests.simulated.plans import ERRORS, FIRST_OF_SHARDS, has_shards, is_wider, leaves_out, planned, reads_archives
+from tests.simulated.opt_outs import declare
+from tests.simulated.orders import ORDERS
+from tests.simulated.plans import (
+    ERRORS,
+    FIRST_OF_SHARDS,
+    declares,
+    has_shards,
+    is_wider,
+    leaves_out,
+    planned,
+    reads_archives,
+)
 from tests.simulated.redis import Redis
 from tests.simulated.strange import garbled
 from tests.simulated.web import Web, generated
@@ -197,6 +208,12 @@ class _History:
             web = generated(rng, self._told.pages)
             if is_wider(self._told.seed):
                 web.widen(rng)
+            if declares(self._told.seed):
+                declare(web, Random(f"opt-outs {self._told.seed}"))
+                given = [
+                    ORDERS.get(edit.value) for plan in self._told.plans for edit in plan.edits if edit.what == "control"
+                ]
+                web.reserved += [(order.blocks, "/") for order in given if order and order.blocks]
             answering = web.addresses.keys() - web.manners.keys() - gone
             if all(len({owner_of(host, number) for host in answering}) == number for number in shards):
                 return web
@@ -239,9 +256,12 @@ class _History:
         self._clock.now += plan.rests_s
         if plan.changes:
             self._network.web.change(Random(plan.changes))
+            if self._network.web.declares:
+                declare(self._network.web, Random(f"opt-outs {plan.changes}"))
         if directory.is_dir():
             (directory / "control.yaml").write_bytes(CALM)
             if plan.act is not None and not is_older(directory):
+                self._network.heard.forget()
                 acts = {"rebuild": self._rebuild, "reshard": self._reshard, "takeover": self._take_over}
                 yield from acts[plan.act.what](directory, plan.act, number)
             yield from self._take_down(directory, plan.taken, number) if plan.taken else ()
@@ -284,7 +304,7 @@ class _History:
             return
         self._gone.setdefault(name, (self._clock.now, len(self._network.asked)))
         self._acknowledge(directory)
-        found = (path for kind in KINDS for path in directory.glob(f"**/{kind}/*-?????.*") if path.stat().st_size)
+        found = (path for kind in KINDS for path in directory.glob(f"**/{kind}/*-?????.*") if _has_text(path))
         files = {str(path.relative_to(directory)) for path in found}
         yield from (f"lingers: {name}" for name in sorted(files - self._acknowledged.content.keys()))
         lost = before - self._documents(directory)
@@ -471,7 +491,8 @@ class _History:
             documents = {int(one.attributes.get("version", "1")): one for one in kept[page.url]}
             if sorted(documents) != [*range(1, page.version + 1)] or len(documents) < len(kept[page.url]):
                 yield f"versions: {page.url} has {len(kept[page.url])}, and by the state {page.version}"
-            if page.state not in (Standing.LIVE, Standing.MISSED) and web.answers[page.url].status == 200:
+            is_over = page.state not in (Standing.LIVE, Standing.MISSED) and not web.may_refuse(page.url)
+            if is_over and web.answers[page.url].status == 200:
                 yield f"versions: {page.url} is {page.state.name}, and answers"
             later = Counter(text for number, one in documents.items() if number > 1 for text in one.paragraphs)
             if any(plan.options.get(_DEDUP) == "mark" for plan in self._told.plans):
@@ -499,6 +520,13 @@ class _History:
             wanted = [texts for texts in wanted if lies.isdisjoint(texts)]
         lost = (texts for texts in wanted if not any(there.issuperset(text.split("\n")) for text in texts))
         yield from (f"lost: {text[:30]} is not in the corpus" for *_, text in lost)
+        if web.declares:
+            honest = (one for one in documents if not web.is_of_liar(one.attributes["url"]))
+            yield from (
+                f"impolite: {one.attributes['url']} refused what is kept"
+                for one in honest
+                if not self._network.heard.free[one.attributes["url"]].issuperset(one.paragraphs)
+            )
         known = {line for answer in web.answers.values() for text in answer.texts for line in text.split("\n")}
         foreign = (text for text in texts if text not in strange and not known.issuperset(text.split("\n")))
         yield from (f"foreign: {text[:30]}" for text in foreign)
@@ -523,6 +551,14 @@ class _History:
         yield from (f"impolite: {url} is forbidden" for url in forbidden)
 
 
+def _has_text(path: Path) -> bool:
+    """Whether there is more in a segment than empty frames, of which a take-down leaves one for a whole segment."""
+    try:
+        return any(frame.data for frame in frames(path, path.stat().st_size))
+    except StorageError:
+        return True
+
+
 _NOTHING = (
     ("away", None),
     ("taken", None),
@@ -533,6 +569,7 @@ _NOTHING = (
     ("rests_s", 0.0),
     ("power_cut", False),
     ("is_older", False),
+    ("limits", ()),
 )
 """What a plan without something has in its place."""
 
@@ -563,10 +600,10 @@ def _smaller(plans: list[Plan]) -> Iterator[list[Plan]]:
             yield without(faults=plan.faults[:place] + plan.faults[place + 1 :])
         for place in range(len(plan.edits)):
             yield without(edits=plan.edits[:place] + plan.edits[place + 1 :])
-        for place in range(len(plan.limits)):
-            yield without(limits=plan.limits[:place] + plan.limits[place + 1 :])
         for name in plan.options:
             yield without(options={key: value for key, value in plan.options.items() if key != name})
         for name, nothing in _NOTHING:
             if getattr(plan, name) != nothing:
                 yield without(**{name: nothing})
+        for place in range(len(plan.limits)):
+            yield without(limits=plan.limits[:place] + plan.limits[place + 1 :])

@@ -66,7 +66,7 @@ DRAWN: tuple[tuple[Any, str, float], ...] = (
     (protocol, "CHUNK_URLS", 2),
     (queues, "FLUSH_URLS", 2),
     (queues, "FREED_AT_ONCE", 1),
-    (reachability, "MAX_HOSTS", 1),
+    (reachability, "MAX_HOSTS", 3),
     (recrawl, "MAX_PLANNED", 1),
     (redirects, "MAX_CHAINS", 1),
     (redis_transport, "INBOX_BYTES", 1000),

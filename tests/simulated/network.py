@@ -20,6 +20,8 @@ from spiderling.fetch.errors import NameNotFound, NameServerFailure, NoDescripto
 from spiderling.fetch.resolver import Resolution
 from tests.simulated import strange
 from tests.simulated.clock import Clock
+from tests.simulated.opt_outs import Heard
+from tests.simulated.orders import Orders
 from tests.simulated.web import Web
 
 RETRY_AFTER_S = 30  # longer than a host rests by itself after such an answer
@@ -57,6 +59,8 @@ class Network:
         self.asked: list[str] = []  # the URLs
         self.open: Counter[str] = Counter()  # host -> requests in transit
         self.impolite: list[str] = []  # what was asked when it should not have been
+        self.heard = Heard(web)
+        self.orders = Orders()
         self.away = Away()  # in seconds of the clock
         self._quiet_until: dict[str, float] = {}  # host -> until when it asked to be left alone
         self._untold: dict[str, float] = {}  # the same of answers that are not over
@@ -73,6 +77,7 @@ class Network:
     async def resolve(self, name: str) -> Resolution:
         await asyncio.sleep(self.rng.choice((0.0, 0.02, 0.5)))
         if self.is_away and not self.away.names_answer:
+            self.heard.failed(name, self.clock.now)
             raise NameServerFailure(f"{name}: no name server answers")
         lie = self.lie_of(name)
         if lie == "servfail":
@@ -88,6 +93,7 @@ class Network:
         """What `ConnectTarget.connect` does: the first packet is sent before any other task runs."""
         address = target.place.address
         if self.rng.random() < 0.01:
+            self.heard.failed(target.place.name, self.clock.now)
             raise NoDescriptor(errno.EMFILE, "too many open files")
         wire = Wire()
         target.started(address)
@@ -108,6 +114,7 @@ class Network:
             self.impolite.append(f"{host} was asked while it answered")
         if self.clock.now < self._quiet_until.get(host, 0.0):
             self.impolite.append(f"{host} was asked though its Retry-After is not over")
+        self.impolite += self.orders.wrong(host, self.clock.now)
 
     def note_further(self, host: str, address: str, path: str) -> None:
         """Another request came over an open connection; files of a site go on with a visit (docs/opt-outs.md)."""
@@ -120,6 +127,7 @@ class Network:
         """What is sent, and whether the connection is closed then; None: it is refused."""
         url = f"http://{host}{path}"
         self.asked.append(url)
+        self.impolite += self.heard.wrong(host, path, self.clock.now)
         lie = self.lie_of(host)
         if lie == "refuses":
             return None
@@ -129,7 +137,9 @@ class Network:
             status, headers = strange.head(self.rng)
             data, closes = self._framed(status, headers, strange.body(self.rng, path))
         elif self._changes and self._is_unchanged(url, request):
-            data, closes = b"HTTP/1.1 304 .\r\nContent-Length: 400" + HEAD_END, False  # of what it does not send
+            said = "".join(f"\r\n{name}: {value}" for name, value in _opt_out(self.web.answers[url].said))
+            head = f"HTTP/1.1 304 .\r\nContent-Length: 400{said}".encode()  # the length of what it does not send
+            data, closes = head + HEAD_END, False
         else:
             data, closes = self._framed(*self._answer(url))
         if lie == "cuts":
@@ -157,6 +167,7 @@ class Network:
         headers = [("Content-Type", kinds.get(url.rpartition("/")[2], "text/html; charset=utf-8"))]
         if self._changes:
             headers += _validators(url, answer.text)
+        headers += _opt_out(answer.said)
         if answer.location:
             headers.append(("Location", answer.location))
         host = urlsplit(url).hostname or ""
@@ -187,8 +198,9 @@ class Network:
         pieces = (data[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True))
         return [piece for piece in pieces if piece]
 
-    def note_sent(self, host: str) -> None:
-        """All of an answer of *host* was sent."""
+    def note_sent(self, host: str, path: str) -> None:
+        """All of the answer of *host* to a request for *path* was sent."""
+        self.heard.sent(host, path, self.clock.now)
         if host in self._untold:
             self._quiet_until[host] = self._untold.pop(host)
 
@@ -197,6 +209,12 @@ class Network:
         self.open.clear()
         self._quiet_until.clear()
         self._untold.clear()
+
+
+def _opt_out(said: str) -> list[tuple[str, str]]:
+    """The header that *said* is, if it is any."""
+    name, _, value = said.partition(": ")
+    return [(name, value)] if name else []
 
 
 def _validators(url: str, text: str) -> list[tuple[str, str]]:
@@ -217,6 +235,7 @@ class Connection(asyncio.Transport):
         self._address = address
         self._loop = asyncio.get_running_loop()
         self._received = b""
+        self._path = ""  # that was asked for last
         self._to_send: deque[bytes] = deque()
         self._is_answering = True  # whether a request is in transit, as the first is from the connection on
         self._requests = 0
@@ -229,7 +248,7 @@ class Connection(asyncio.Transport):
         if HEAD_END not in self._received or self._is_closed:
             return
         request, _, self._received = self._received.partition(HEAD_END)
-        path = request.split(b" ")[1].decode("latin-1")
+        path = self._path = request.split(b" ")[1].decode("latin-1")
         self._requests += 1
         if self._requests > 1:
             self._is_answering = True
@@ -259,7 +278,7 @@ class Connection(asyncio.Transport):
             data = self._to_send.popleft()
             if not self._to_send:
                 self._end_request()
-                self._network.note_sent(self._host)
+                self._network.note_sent(self._host, self._path)
             if data:
                 self._wire.data_received(data)
         if self._to_send:
@@ -273,6 +292,8 @@ class Connection(asyncio.Transport):
             self._network.open[self._host] -= 1
 
     def _lose(self, error: Exception | None) -> None:
+        if self._is_answering:
+            self._network.heard.failed(self._host, self._network.clock.now)
         self._end_request()
         if not self._is_closed:
             self._is_closed = True

@@ -14,6 +14,7 @@ from random import Random
 from tests.simulated.crawl import SHORT, Act, Edit, Fault, Plan, Taken
 from tests.simulated.limits import DRAWN
 from tests.simulated.network import Away
+from tests.simulated.orders import ORDERS
 from tests.simulated.redis import TROUBLES
 
 CODES = (0, 0, 0, 0, errno.ENOSPC, errno.EIO, errno.EMFILE, SHORT)
@@ -37,6 +38,7 @@ FIRST_OF_SHARDS = 1_000_000  # seeds from this one on are of crawls with shards
 FIRST_OF_ARCHIVES = 2_000_000  # seeds from this one on are of crawls of archives
 FIRST_OF_WIDER = 300_000  # of each million; seeds from this one on are drawn from more
 FIRST_OF_LIMITED = 400_000  # of each million; from this one on half of the histories have limits made small
+FIRST_OF_DECLARING = 500_000  # of each million but that of archives; from this one on sites and pages refuse
 YEARS_20_S = 6.3e8
 DAY_S = 86400.0
 CHANGES = (
@@ -113,16 +115,31 @@ def planned(seed: int) -> list[Plan]:
         plans = _changing(changes, plans, has_shards(seed))
     if is_wider(seed):
         plans = _widened(Random(f"wider {seed}"), plans, has_shards(seed))
-    limits = Random(f"limits {seed}")
-    if seed % FIRST_OF_SHARDS >= FIRST_OF_LIMITED and limits.random() < 0.5:
-        drawn = limits.sample(range(len(DRAWN)), limits.choice((1, 5, len(DRAWN))))
-        plans = [replace(plan, limits=tuple(drawn)) for plan in plans]
+    plans = _limited(seed, _ordered(seed, plans))
     if reads_archives(seed):
         plans = [replace(plan, recrawl="", changes=0, away=None) for plan in plans]
     strangers = Random(f"strangers {seed}")
     if has_shards(seed):
         plans = [*(_meddled(strangers, plan) for plan in plans[:-1]), plans[-1]]
     return [_visited(strangers, plan) for plan in plans]
+
+
+def _ordered(seed: int, plans: list[Plan]) -> list[Plan]:
+    """*plans* with orders of a person, where sites and pages refuse."""
+    rng = Random(f"orders {seed}")
+    for plan in plans if declares(seed) else ():
+        if rng.random() < 0.3:
+            plan.edits = (*plan.edits, Edit(rng.uniform(0, 15), "control", rng.choice([*ORDERS])))
+    return plans
+
+
+def _limited(seed: int, plans: list[Plan]) -> list[Plan]:
+    """*plans*, in half of the cases with further limits made small, the same in all."""
+    rng = Random(f"limits {seed}")
+    if seed % FIRST_OF_SHARDS < FIRST_OF_LIMITED or rng.random() >= 0.5:
+        return plans
+    drawn = rng.sample(range(len(DRAWN)), rng.choice((1, 5, len(DRAWN))))
+    return [replace(plan, limits=tuple(drawn)) for plan in plans]
 
 
 def _widened(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
@@ -155,6 +172,11 @@ def _widened(rng: Random, plans: list[Plan], is_shared: bool) -> list[Plan]:
 def is_wider(seed: int) -> bool:
     """Whether *seed* is drawn from more: seeds that have found a fault draw from what there was then."""
     return seed % FIRST_OF_SHARDS >= FIRST_OF_WIDER
+
+
+def declares(seed: int) -> bool:
+    """Whether sites and pages of the web of *seed* refuse the use of their texts."""
+    return seed % FIRST_OF_SHARDS >= FIRST_OF_DECLARING and not reads_archives(seed)
 
 
 def leaves_out(plans: Sequence[Plan], of_archives: bool) -> bool:

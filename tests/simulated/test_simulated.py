@@ -52,6 +52,8 @@ OF_SHARDS = {
     1071075: "a probe waited with a record that had left memory, and its host was asked for a page meanwhile",
     1300061: "a take-down counted documents twice whose trail was switched off later",
     1320123: "a shard probed a host that had moved to another one, which asked it too",
+    1500002: "a paused crawl sent requests that waited for the slot of an address",
+    1500120: "a paused crawl whose network seemed to be away asked whether it was there",
     1310145: "a process did not wait for the lease of a killed one whose record Redis had lost",
 }
 """The same of crawls of two shards."""

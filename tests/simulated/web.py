@@ -27,7 +27,8 @@ from spiderling.workers.pool import WorkerCrash
 from spiderling.workers.process import Task, WorkerConfig, text_process
 
 WORDS = ("voda", "les", "hora", "pole", "cesta", "strom", "kniha", "den", "noc", "rok", "ruka", "hlava", "dům", "město")
-ROBOTS = "User-agent: *\nDisallow: /private\n"
+FORBIDDEN = "Disallow: /private"
+ROBOTS = f"User-agent: *\n{FORBIDDEN}\n"
 
 
 @dataclass(slots=True)
@@ -41,6 +42,7 @@ class Answer:
     busy: int = 0  # how many requests are answered by 503 first
     former: tuple[str, ...] = ()  # the texts that it had before
     later: tuple[str, ...] = ()  # links that came with its present text
+    said: str = ""  # a header that refuses its use
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -72,6 +74,10 @@ class Web:
     asked: Counter[str] = field(default_factory=Counter)
     grows: bool = False  # whether pages that change get links to new ones
     listed: dict[str, list[str]] = field(default_factory=dict)  # host -> pages that only its sitemap names
+    declares: bool = False  # whether there are opt-outs (opt_outs.py)
+    sites: dict[str, tuple[str, str]] = field(default_factory=dict)  # host -> by what it refuses, and which prefix
+    reserved: list[tuple[str, str]] = field(default_factory=list)  # host and prefix of all that sites ever refused
+    refused: set[str] = field(default_factory=set)  # pages that ever refused
 
     @property
     def pages(self) -> list[str]:
@@ -107,7 +113,14 @@ class Web:
     def forbids(self, url: str) -> bool:
         """Whether the robots.txt of its host forbids *url*."""
         rules = self.answers[urljoin(url, "/robots.txt")]
-        return bool(rules.text) and urlsplit(url).path.startswith("/private")
+        return FORBIDDEN in rules.text and urlsplit(url).path.startswith("/private")
+
+    def may_refuse(self, url: str) -> bool:
+        """Whether *url* refused the use of its text at any time, by a file of its site or a header."""
+        place = urlsplit(url)
+        return url in self.refused or any(
+            host == place.hostname and place.path.startswith(prefix) for host, prefix in self.reserved
+        )
 
     def is_of_liar(self, url: str) -> bool:
         return urlsplit(url).hostname in self.manners
@@ -147,6 +160,8 @@ class Web:
             url = waiting.pop()
             answer = self.answers.get(url)
             if answer is None or self.is_of_liar(url) or self.forbids(url) or url in gone or hosts[url] in gone:
+                continue
+            if self.may_refuse(url):  # nor need its links be followed
                 continue
             if answer.text and elsewhere.isdisjoint(answer.texts):  # else it may have been left out as a copy
                 yield answer.texts

@@ -161,17 +161,21 @@ def _date(seconds: float) -> str:
 
 
 class _Former:
-    """The receipts that the last card has, by file; none if they are not as it says."""
+    """The receipts that the last card has, by file; if they are not as it says, what may be of use of them."""
 
     def __init__(self, corpus: Path, manifest: Mapping[str, Any]) -> None:
         self.lines: Sequence[bytes] = ()  # of the consent file
         self.files: dict[str, tuple[int, str, bytes]] = {}  # name -> bytes, checksum and receipts
+        self.spare: list[Receipt] = []  # of no known file: a kill left the card before these, or they are damaged
         with suppress(OSError, DamageError, KeyError, TypeError, ValueError):  # whatever the files hold
-            parts = [*parts_of(manifest, (corpus / RECEIPTS).read_bytes())]
-            leaves = (receipt.leaf for _, data in parts for receipt in receipts_in(data))
-            if MerkleTree(leaves).root() == manifest["receipts"]["root"]:
-                self.lines = [*consent_lines(corpus / CONSENT)]
-                self.files = {file["name"]: (file["bytes"], file["sha256"], data) for file, data in parts}
+            data = (corpus / RECEIPTS).read_bytes()
+            spare = [*receipts_in(data)]
+            self.lines = [*consent_lines(corpus / CONSENT)]
+            self.spare = spare
+            parts = [*parts_of(manifest, data)]
+            if MerkleTree(receipt.leaf for receipt in spare).root() == manifest["receipts"]["root"]:
+                self.files = {file["name"]: (file["bytes"], file["sha256"], part) for file, part in parts}
+                self.spare = []
 
 
 def parts_of(manifest: Mapping[str, Any], data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
@@ -201,7 +205,7 @@ def write_receipts(
     has_former = bool(former.files)
     numbers: dict[str, int] = {}
     tree = MerkleTree()
-    lost: list[Receipt] = []  # of segments that were written anew
+    lost = [receipt for receipt in former.spare if not receipt.length]  # and those of segments that were written anew
     made: Counter[bytes] = Counter()  # leaves that are not known to be those of the last card
     with saving(corpus), replacing(corpus / CONSENT) as consent, replacing(corpus / RECEIPTS) as file:
         maker = ReceiptMaker(consent, former.lines)
@@ -217,7 +221,7 @@ def write_receipts(
                 has_grown = 0 < written < length and checksum(path, written) == digest
                 start = written if has_grown else 0
                 # a state that was made anew does not know any more what sites said
-                known = () if has_grown else receipts_in(data)
+                known = () if has_grown else [*receipts_in(data), *former.spare]
                 found = [*maker.receipts(documents_in(path, length, start), ledger, known)]
                 if not has_grown:
                     lost += receipts_in(data)

@@ -310,6 +310,15 @@ def test_of_a_document_from_no_crawl_it_is_said_that_nothing_is_known(tmp_path):
     assert found.findings == [] and found.receipts[1:] == ["  nothing is known of its site"]
 
 
+def test_a_kill_between_receipts_and_card_loses_no_leaf(tmp_path):
+    first = written(tmp_path, {}, a=[documents(1, 2)], b=[documents(3)])
+    leaves = leaves_in(tmp_path, True)
+    left = written(tmp_path, first, a=[documents(1)], b=[documents(3)])
+    again = written(tmp_path, first, a=[documents(1)], b=[documents(3), documents(4)])
+    assert [file["taken_down"] for made in (left, again) for file in made["files"]] == [0, 1, 0, 1]
+    assert leaves_in(tmp_path, False) == [leaves[1]]
+
+
 def test_receipts_that_are_damaged_are_made_again(tmp_path):
     first = written(tmp_path, {}, a=[documents(1, 2)])
     whole = (tmp_path / RECEIPTS).read_bytes()

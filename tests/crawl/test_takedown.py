@@ -212,6 +212,7 @@ STEPS = (
     (SqliteStore, "commit"),
     (takedown, "sync_directory"),
     (Path, "unlink"),
+    (Path, "replace"),
     (shutil, "rmtree"),
     (takedown, "write_card"),
 )
@@ -251,7 +252,10 @@ def whole(directory: Path) -> tuple:
             named = {segment.path.name for kind in ("corpus", "links", "warc") for segment in crawl.segments(kind)}
         there = {path.name for kind in ("corpus", "links", "warc") for path in part.glob(f"{kind}/*-*")}
         assert there == named, "nothing is left, and nothing lost"
-        found.append((state.counts, state.counters(), state.urls, state.meta, state.events))
+        has_card = (part / "corpus/manifest.json").exists()
+        checked = [Verification(card) for card in cards_of(part)] if has_card else []
+        proved = [(one.findings, one.documents, one.taken_down) for one in checked]
+        found.append((state.counts, state.counters(), state.urls, state.meta, state.events, proved))
     return addresses(directory), *found
 
 

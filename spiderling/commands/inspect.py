@@ -6,11 +6,15 @@ import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from scrapy.exceptions import UsageError
 
 from spiderling.base.option_values import PREFIX
 from spiderling.cli.command import SpiderlingCommand, option
+
+if TYPE_CHECKING:
+    from spiderling.jobdir.inspection import AnyCrawl
 
 _USAGE = "say scrapy inspect JOBDIR, or that with host NAME, with url URL, or with gone behind it"
 
@@ -77,6 +81,7 @@ class Command(SpiderlingCommand):
                     status = status_of(crawl)
                     yield from [status.to_json()] if opts.json else overview(status)
                 elif args[1] == "gone":
+                    self._tell_missing(crawl)
                     yield from no_longer_there(crawl)
                 elif args[1] == "host":
                     yield from of_host(crawl, args[2], opts.urls)
@@ -97,6 +102,7 @@ class Command(SpiderlingCommand):
         lists = read_lists(paths)
         with reading(directory) as crawl:
             found = [look_up(crawl, pages) for pages in lists]
+            self._tell_missing(crawl)
         if missing:
             yield from dict.fromkeys(url for _, urls in found for url in urls)
         else:
@@ -105,6 +111,10 @@ class Command(SpiderlingCommand):
                 yield f"The crawl has {said}. The truth is within the brackets nine times in ten."
             if coverage.why:
                 yield f"Not estimated: {coverage.why}."
+
+    def _tell_missing(self, crawl: AnyCrawl) -> None:
+        if crawl.note:
+            self.warn(f"{crawl.note}.")
 
     def _check(self, directory: Path) -> Iterator[str]:
         from spiderling.jobdir.damage import problems

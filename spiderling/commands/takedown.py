@@ -33,6 +33,7 @@ class Command(SpiderlingCommand):
     )
 
     def work(self, args: list[str], opts: argparse.Namespace) -> Iterator[str]:
+        from spiderling.jobdir.inspection import reading
         from spiderling.jobdir.takedown import in_words, survey, take_down
 
         entries = [entry for name in opts.list for entry in read_list(name)]
@@ -44,3 +45,6 @@ class Command(SpiderlingCommand):
         else:
             yield f"It would go: {in_words(survey(directory, hosts, urls))}."
             yield "Nothing was changed; --yes does it."
+        with reading(directory) as crawl:
+            if crawl.note:
+                self.warn(f"{crawl.note}: give the command there as well.")

@@ -168,8 +168,8 @@ class Parts:
         out = self._plan.out
         data = out / "data"
         rests = [*data.iterdir()] if data.is_dir() else []
-        card = map(self._plan.named, _CARD if rests else ())
-        others = {*out.iterdir()} - {data, *card} if out.is_dir() else {out}
+        card = [*map(self._plan.named, _CARD if rests else ())]
+        others = {*out.iterdir()} - {data, *card, *map(part_of, card)} if out.is_dir() else {out}
         is_free = not others and all(rest.suffix == PART for rest in rests)
         if out.exists() and not is_free:
             raise BadInput(f"{out} exists; give the name of a new or an empty directory.")

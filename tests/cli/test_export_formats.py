@@ -638,6 +638,8 @@ def test_a_directory_that_is_not_empty_is_left_alone_but_for_the_rest_of_a_kille
     (tmp_path / "cs/data").mkdir(parents=True)
     for name in ("all-00001.parquet.part", "all-00002.parquet.part"):
         (tmp_path / "cs/data" / name).write_bytes(b"rest")
+    for name in ("README.md", "manifest.json.part"):
+        (tmp_path / "cs" / name).write_bytes(b"rest")
     (tmp_path / "hosts.txt").write_text("a.cz\n")
     (line,) = command(three, f"{tmp_path}/cs/", "--drop-host", str(tmp_path / "hosts.txt"))
     assert [path.name for path in (tmp_path / "cs/data").iterdir()] == ["all-00001.parquet"]

@@ -235,6 +235,21 @@ def test_bytes_of_revisits_count_for_the_budget_as_the_crawl_counts_them(tmp_pat
     assert (budget.reached, budget.limit, budget.left_s) == (1000, 1000, 0)
 
 
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [("inspect", ("--coverage", "list")), ("inspect", ("gone",)), ("takedown", ("--host", "a.test", "--yes"))],
+)
+def test_a_shard_that_is_not_there_is_told(tmp_path, command, more):
+    """Its pages counted as such that the crawl has not, and it was not told that it keeps what is taken down."""
+    (tmp_path / "job/shard-00/state").mkdir(parents=True)
+    (tmp_path / "job/shard-00/state/lock").touch()
+    with closing(SqliteStore(tmp_path / "job/shard-00/state/frontier.sqlite")) as store:
+        store.commit(Changes(meta={"shard_map": json.dumps({"shards": 2, "crawl_id": "c"})}))
+    (tmp_path / "list").write_text("http://a.test/\n")
+    ended = scrapy(command, str(tmp_path / "job"), *(str(tmp_path / one) if one == "list" else one for one in more))
+    assert ended.code == 0 and f"scrapy {command}: shard 1 of 2 is not here" in ended.log, ended
+
+
 def test_pauses_do_not_slow_the_rates_down():
     assert rates({"pages": 50, "time_s": 110}, {"pages": 30, "time_s": 100}).pages_per_s == 2.0
     assert rates({}, {}).words_per_hour == 0

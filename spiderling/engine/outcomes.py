@@ -36,7 +36,7 @@ from spiderling.corpus.warc import EXCHANGE
 from spiderling.engine.requests import fetch_of
 from spiderling.fetch.errors import ResponseRefused
 from spiderling.fetch.messages import ResponseHead
-from spiderling.frontier import MAX_ETAG_BYTES
+from spiderling.frontier import MAX_ETAG_BYTES, MAX_FILE_BYTES
 from spiderling.items import PageItem
 from spiderling.text import Page
 
@@ -79,6 +79,8 @@ class ResponseHeads:
         if judges_type and not is_document and not media_types.is_text(content_type, disposition):
             raise ResponseRefused(Reason.NOT_TEXT, f"{request.url} is {headers.get(b'Content-Type')!r}, not text.")
         limit = media_types.MAX_DOCUMENT_BYTES if is_document else self._options.max_body_bytes
+        if (fetch := fetch_of(request)) is not None and fetch.robots is not None:
+            limit = max(limit, MAX_FILE_BYTES)  # small pages alone may be wanted, but the rules of a site are read
         limit = min(limit, request.meta.get("download_maxsize") or limit)
         if head.length is not None and head.length > limit and request.method != "HEAD":
             raise ResponseRefused(Reason.TOO_BIG, f"{request.url} announces {head.length} bytes, more than {limit}.")

@@ -8,6 +8,9 @@ from scrapy import Request
 
 from spiderling.base import media_types
 from spiderling.base.reasons import Reason
+from spiderling.frontier import MAX_FILE_BYTES, Fetch
+from spiderling.frontier.hosts import RobotsRequest
+from spiderling.items import FETCH
 
 
 async def test_download_maxsize_lowers_the_limit():
@@ -31,6 +34,14 @@ async def test_type_is_judged_only_on_request_and_for_200():
     image = b" \r\nContent-Type: image/png\r\n\r\nimage"
     assert (await fetch(b"HTTP/1.1 200 OK" + image))[1].body == b"image"
     assert (await fetch(b"HTTP/1.1 404 No" + image, judge_type=True))[1].status == 404
+
+
+async def test_a_robots_txt_may_be_larger_than_pages():
+    """It counted as out of reach, and no page of its site was fetched."""
+    async with serving(reply(b"#" * MAX_FILE_BYTES)) as site, handling() as handler:
+        file = RobotsRequest("http://site.test", f"{site.url}robots.txt", "site.test")
+        request = Request(file.url, meta={FETCH: Fetch(0, file.url, "127.0.0.1", None, robots=file)})
+        assert len((await handler.download_request(request)).body) == MAX_FILE_BYTES > LIMIT
 
 
 DOCUMENTS = {"DOCUMENTS": "odt,docx", "MAX_BODY_BYTES": 10_000}

@@ -240,7 +240,9 @@ class _Part:
             self._rows.append(row._replace(state=_GONE, waiting=0, parked=0, **_WITHOUT_QUEUE, **_WITHOUT_YIELD))
             self._dropped.append(row.id)
             self._end(row.id, Reason.MOVED, lines)
-            self._counts["waiting" if reason is None else f"end/{reason.value}"] -= lines
+            in_transit = int(reason is not None and row.transit is not None)  # it counts as waiting all the same
+            self._counts["waiting"] -= in_transit
+            self._counts["waiting" if reason is None else f"end/{reason.value}"] -= lines - in_transit
             for column in _MOVED_COLUMNS:
                 self._counts[f"total/{column}"] -= getattr(row, column)
         return len(self._leaving)

@@ -149,12 +149,13 @@ class RobotsRequests(Part):
         """Queue the licence at *address* at its own host, once for all who want it; False if *host* waits for that."""
         target = canonicalize(address)
         if target is None or not self._admission.scope.allows_port(target.port):
-            self._robots.note_failure(address, now, SiteFile.LICENCE, "no address")
+            self._robots.note_failure(address, now, SiteFile.LICENCE, "no address", is_final=True)
             return True
         is_elsewhere = self._core.is_elsewhere(target.host)
         owner = None if is_elsewhere else self._admission.host(target.host, host.distance)
         if owner is not None and owner.is_closed:
-            self._robots.note_failure(address, now, SiteFile.LICENCE, f"its host is {owner.state.value}")
+            answer = f"its host is {owner.state.value}"
+            self._robots.note_failure(address, now, SiteFile.LICENCE, answer, is_final=True)
             return True
         is_new = address not in self._wanting
         self._wanting.setdefault(address, set()).add(host.id)

@@ -9,7 +9,7 @@ RFC 9309, 2.3.1.4, lets a crawler treat a file that was unreachable for 30 days 
 tdmrep.json and ai.txt are asked for if robots.txt allows it, and if they may bind the crawl's purpose or are to be
 recorded.  So are the licence files by RSL that robots.txt or a page names, once for all who name them.  A challenge in
 the place of one says nothing.  If one cannot be fetched, its last copy counts, if any, and it is asked for again after
-an hour.
+an hour.  A licence without a copy has its retries first, since all URLs of those who name it would end.
 
 Every answer goes into the consent ledger.  An answer is parsed before anything changes.  A file on which a
 parser of ours fails counts as one that could not be fetched.
@@ -51,7 +51,7 @@ class RobotsVerdict(Enum):
     FORBIDDEN = "forbidden"
     OPTED_OUT = "opted out"  # the URL may be fetched, but not used for the crawl's purpose
     MISSING = "missing"  # a file of the origin is not known, or not fresh: fetch it first
-    PAUSED = "paused"  # the robots.txt could not be fetched; try again at ``RobotsRecord.expires``
+    PAUSED = "paused"  # the robots.txt, or a licence, could not be fetched; try again at ``Robots.paused_until``
     UNREACHABLE = "unreachable"
 
 
@@ -136,6 +136,8 @@ class Robots:
             return verdict
         if self.missing(origin, now) is not None:
             return RobotsVerdict.MISSING
+        if self._policy.obeys(Signal.RSL) and self.licences.paused_until(origin) > now:
+            return RobotsVerdict.PAUSED
         said = self._statements(origin, url)
         if self._policy.binding(said) is not None:
             return RobotsVerdict.OPTED_OUT
@@ -145,10 +147,10 @@ class Robots:
         return RobotsVerdict.ALLOWED
 
     def paused_until(self, origin: str) -> float:
-        """When the robots.txt of *origin*, which could not be fetched, is asked for again."""
+        """When the robots.txt of *origin*, or a licence, which could not be fetched, is asked for again."""
         record = self.files.find(origin, SiteFile.ROBOTS)
         assert record is not None, "it was judged by it"
-        return record.expires
+        return record.expires if record.status == RobotsStatus.FAILED else self.licences.paused_until(origin)
 
     def forbids(self, origin: str, url: str) -> bool:
         """Whether the last known robots.txt, however old, forbids *url*; True if a parser of ours fails on it."""
@@ -212,22 +214,31 @@ class Robots:
             self.note_failure(origin, now, file, str(status), answer.retry_after_s)
 
     def note_failure(
-        self, origin: str, now: float, file: SiteFile, answer: str = "no answer", retry_after_s: float = 0.0
+        self,
+        origin: str,
+        now: float,
+        file: SiteFile,
+        answer: str = "no answer",
+        retry_after_s: float = 0.0,
+        is_final: bool = False,
     ) -> None:
-        """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day."""
+        """Note that no usable answer came: pause, after the retries use the last copy, or give up for a day.
+
+        Other files than robots.txt are used, or given up, at once; but a licence without a copy, whose terms are
+        unknown then, only if *is_final*: nothing would come of another attempt.
+        """
         options = self._options
         former = self.files.find(origin, file)
         failures = 1 + (former.failures if former else 0)
         has_copy = former is not None and former.body and former.status != RobotsStatus.REFUSED
         body, fetched = (former.body, min(former.fetched, now)) if former and has_copy else (b"", now)
         again = min(_ASK_AGAIN_S, known_files.MAX_AGE_S)
-        if file is not SiteFile.ROBOTS:
-            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or EMPTY)
-        elif failures <= options.retries:
+        waits = file is SiteFile.ROBOTS or (file is SiteFile.LICENCE and body in (b"", EMPTY) and not is_final)
+        if waits and failures <= options.retries:
             pause = min(retry_after_s or intervals.RETRY_DELAY_S * 2.0 ** (failures - 1), intervals.MAX_PAUSE_S)
             record = RobotsRecord(RobotsStatus.FAILED, fetched, now + pause, failures, body)
-        elif body and now - fetched <= STALE_S:
-            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body)
+        elif file is not SiteFile.ROBOTS or (body and now - fetched <= STALE_S):
+            record = RobotsRecord(RobotsStatus.STALE, fetched, now + again, failures, body or EMPTY)
         else:
             record = RobotsRecord(RobotsStatus.UNREACHABLE, now, now + known_files.MAX_AGE_S)
         self.files.note(origin, file, record, answer, now)
@@ -317,15 +328,25 @@ class Licences:
         for address in self._named.get(origin, ()):
             if not self.knows(address, now, GRACE_S):
                 return address
-        self._named.pop(origin, None)
+        if self.paused_until(origin) <= now:
+            self._named.pop(origin, None)
         return None
+
+    def paused_until(self, origin: str) -> float:
+        """When the last of the licences that *origin* names, and that could not be had, is asked for again; else 0."""
+        named = [*filter(None, self.of(origin)), *self._named.get(origin, ())]
+        return max(map(self._paused_until, named), default=0.0)
+
+    def _paused_until(self, address: str) -> float:
+        record = self._files.find(address, SiteFile.LICENCE)
+        return record.expires if record is not None and record.status == RobotsStatus.FAILED else 0.0
 
     def knows(self, address: str, now: float, grace_s: float = 0.0) -> bool:
         """Whether the licence at *address*, or that it cannot be had, is known, and stale for *grace_s* at most."""
         record = self._files.find(address, SiteFile.LICENCE)
-        return record is not None and (
-            self._files.is_current(record, now) or record.expires <= now < record.expires + grace_s
-        )
+        if record is None or self._files.is_current(record, now):
+            return record is not None
+        return record.expires <= now < record.expires + grace_s and record.status != RobotsStatus.FAILED
 
     def of_page(self, page: str, addresses: list[str], now: float) -> list[Statement] | None:
         """What the licences that the URL *page* names, at *addresses*, say of it; None if one has to be fetched first.
@@ -337,7 +358,11 @@ class Licences:
         target = canonicalize_again(page)
         origin, path = (target.origin, target.path) if target is not None else ("", "/")
         licences = [licence_at(origin, address) for address in addresses]
-        unknown = {address for address in licences if address and not self.knows(address, now, GRACE_S)}
+        unknown = {
+            address
+            for address in licences
+            if address and (not self.knows(address, now, GRACE_S) or self._paused_until(address) > now)
+        }
         if unknown and page not in self._waiting:
             if len(self._waiting) >= MAX_WAITING:
                 self._waiting.clear()

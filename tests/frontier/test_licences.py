@@ -101,6 +101,16 @@ def test_terms_that_cannot_be_had_refuse_training_only(web: dict, purpose: str, 
     assert "http://c.cz/l.xml" not in fetches(crawl), "its robots.txt forbids it"
 
 
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_a_licence_that_fails_once_or_twice_is_waited_for(failures: int) -> None:
+    """At its first failure all URLs of all who name it ended."""
+    answers = [Answer(status=503)] * failures + [licence("")]
+    web = {f"http://{name}.cz/robots.txt": naming("http://b.cz/l.xml") for name in "ac"}
+    crawl = crawled(site("a.cz") | site("c.cz") | web | {"http://b.cz/l.xml": answers}, retries=2)
+    assert crawl.ends == {Reason.KEPT if failures < 3 else Reason.SITE_OPTED_OUT: 6}
+    assert fetches(crawl)["http://b.cz/l.xml"] == min(failures + 1, 3)
+
+
 @pytest.mark.parametrize("address", ["ftp://a.cz/l.xml", "http://", "http://b.cz:22/l.xml", "http://" + "b" * 3000])
 def test_addresses_that_cannot_be_fetched_are_unknown_terms(address: str) -> None:
     web = site("a.cz") | {"http://a.cz/robots.txt": naming(address)}
@@ -168,6 +178,17 @@ def test_licence_that_a_page_names_comes_before_further_pages() -> None:
     assert order.index("http://b.cz/l.xml") < order.index("http://a.cz/2")
     assert said_of(crawl, "http://a.cz/1", "http://b.cz/l.xml") == ["rsl:prohibited", "rsl:free"]
     assert said_of(crawl, "http://a.cz/1", ""), "no address: unknown terms"
+
+
+def test_licence_that_a_page_names_and_that_fails_once_is_waited_for() -> None:
+    web = {"http://b.cz/l.xml": [Answer(status=503), licence("")]}
+    crawl = VirtualCrawl(site("a.cz") | web).run("http://a.cz/0")
+    asked = crawl, "http://a.cz/0", "http://b.cz/l.xml"
+    assert said_of(*asked) is None
+    crawl.run("http://a.cz/1", until=crawl.now + 30.0)
+    assert "http://a.cz/1" not in crawl.fetched("a.cz")
+    crawl.run()
+    assert "http://a.cz/1" in crawl.fetched("a.cz") and said_of(*asked) == ["rsl:free"]
 
 
 def test_page_that_names_another_licence_each_time_is_fetched_twice_at_most() -> None:

@@ -257,8 +257,8 @@ class Host:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether it is to be asked for a file of another host's site, which redirects here."""
-        return bool(self.robots_requests) and self.robots_requests[0].redirects > 0
+        """Whether it is to be asked for a file that others wait for."""
+        return bool(self.robots_requests) and not self.robots_requests[0].is_at_home
 
     @property
     def state(self) -> HostState:

@@ -255,6 +255,9 @@ class Schedule:
         if host.is_closed or not host.has_work:
             self.rest(host)
             return
+        if not host.active and host.robots_requests:
+            self._consider(host, True, now)  # others keep their places until it has answered
+            return
         if not host.active:
             self.wake(host.id, now)
             return

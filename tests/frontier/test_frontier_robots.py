@@ -244,6 +244,16 @@ def test_host_that_waits_for_a_closed_host_is_not_forgotten() -> None:
     assert crawl.frontier.ledger.ends[Reason.ROBOTS_UNREACHABLE] == 1
 
 
+@pytest.mark.parametrize("places", [1, 2])
+def test_host_that_is_asked_for_another_one_needs_no_free_place(places: int) -> None:
+    """Those who wait for its answer keep theirs: all places were taken, and the crawl did not go on."""
+    web = {f"http://{name}.cz/robots.txt": to(f"http://{name}.b.cz/robots.txt") for name in "acd"}
+    web["http://e.cz/robots.txt"] = robots("License: http://l.cz/l.xml")
+    seeds = [f"http://{name}.cz/" for name in "acde"]
+    crawl = VirtualCrawl(web | dict.fromkeys(seeds, page()), active_hosts=places, purpose="research").run(*seeds)
+    assert crawl.ends == {Reason.KEPT: 4}
+
+
 def test_reopened_host_asks_for_its_robots_again() -> None:
     """Its request for robots.txt was queued, handed out or given back when it was closed."""
     for until in (1000.0, 1000.06, 1000.3):

@@ -31,7 +31,8 @@ def documents_of(source: Source) -> Iterator[StoredDocument]:
             yield _document(record)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise BadInput(
-                f"{source.path} has no document in record {number}: {error!r}; its text is missing."
+                f"{source.path} has no document in record {number}: {error!r}; its text is missing, or paragraphs or "
+                "other are not as docs/formats.md has them."
             ) from None
 
 
@@ -87,4 +88,4 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             while found := rows.fetchmany(_ROWS):
                 yield from (dict(zip(names, row, strict=True)) for row in found)
     except duckdb.Error as error:
-        raise DamageError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}") from error
+        raise DamageError(f"{path} cannot be read: {str(error).partition(chr(10))[0]}.") from error

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypedDict
 from spiderling.base.addresses import DropList
 from spiderling.base.errors import BadInput, DamageError, JobdirError, SpiderlingError
 from spiderling.base.terminal import hint
-from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames, stored_documents
+from spiderling.corpus.segments import SUFFIX, Source, StoredDocument, attributes_of, frames
 from spiderling.export.formats import CONDITION_COLUMNS, condition_values
 from spiderling.export.records import documents_of
 from spiderling.jobdir.card import TAKEDOWNS, Manifest, provenance
@@ -188,7 +188,7 @@ class Salvage:
     def documents(self, source: Source) -> Iterator[StoredDocument]:
         """The documents of the whole frames of *source*; of a file without damage, all documents."""
         if source.length is None and _is_whole(source):
-            yield from stored_documents(source)
+            yield from documents_of(source)
             return
         size = source.path.stat().st_size if source.path.exists() else 0
         length = size if source.length is None else source.length  # bytes behind it were never acknowledged
@@ -240,7 +240,7 @@ def _documents(text: str) -> list[StoredDocument]:
 
 def _is_whole(source: Source) -> bool:
     try:
-        for _ in stored_documents(source):
+        for _ in documents_of(source):
             pass
     except SpiderlingError:
         return False

@@ -215,7 +215,8 @@ class Inspection:
     def host(self, name: str) -> dict[str, Any] | None:
         """The row of the host *name* (or of the URL's host); None when it is unknown."""
         target = canonicalize(name if "://" in name else f"http://{name}/")
-        found = self.rows("SELECT * FROM newest_host WHERE name = ?", target.host if target else name)
+        asked = target.host if target else name.encode(errors="replace").decode()  # it may hold what is no character
+        found = self.rows("SELECT * FROM newest_host WHERE name = ?", asked)
         return found[0] if found else None
 
     def _make_newest(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -276,6 +277,9 @@ def test_exports_made_side_by_side_get_the_card_of_one(finished, tmp_path):
     assert crawl["begun"] == one["begun"] and crawl["seeds"] == one["seeds"]
     page = (tmp_path / "cs/README.md").read_text("utf-8")
     assert page.count("## How it was made") == 1 and "path: data/*.parquet" in page
+    joined = runpy.run_path(str(ROOT / "examples/clusters/one_card.py"))["joined"]
+    masked = [one | {"personal_data": {"mode": "mask", "documents": 1, "found": {"email": 2}}} for one in told]
+    assert joined(masked)["personal_data"] == {"mode": "mask", "documents": 4, "found": {"email": 8}}
 
 
 def test_a_card_is_made_of_whole_exports_alone(finished, tmp_path):

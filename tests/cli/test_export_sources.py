@@ -16,6 +16,8 @@ from conftest import Crawl, crawled, page, scrapy
 from spiderling.base.errors import DamageError
 from spiderling.base.files import zstd
 from spiderling.corpus.segments import SegmentWriter, Source, stored_documents
+from spiderling.export import export as exporting
+from spiderling.export.formats import format_of
 from spiderling.export.sources import Corpus, Salvage, corpus_of
 from spiderling.frontier.storage.protocol import Changes, StoredHost
 from spiderling.frontier.storage.sqlite import SqliteStore
@@ -186,6 +188,16 @@ def test_files_are_salvaged_too_and_a_whole_one_may_have_any_frames(job, tmp_pat
     segment = job / "corpus/cs-00001.prevert.zst"
     flip(segment, 30)
     assert salvaged(segment)[0] == without((1, 0))[:9]
+
+
+@pytest.mark.parametrize("name", ["c.jsonl.zst", "c.parquet", "c.jsonl"])
+def test_whole_files_of_other_formats_are_salvaged_whole(made, tmp_path, name):
+    """All of them was left out, for it is no prevertical."""
+    corpus = corpus_of([str(made[0])])
+    exporting.export(corpus, corpus.stored(), exporting.ExportPlan(tmp_path / name, format_of(name)))
+    salvage = Salvage()
+    (source,) = corpus_of([str(tmp_path / name)], is_salvage=True).sources
+    assert [one.attributes["url"] for one in salvage.documents(source)] == ALL and not salvage.losses
 
 
 @pytest.mark.parametrize("missing", [1, 4, 30])

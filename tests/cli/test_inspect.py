@@ -161,6 +161,8 @@ def test_no_crawl_no_host_no_url(finished: Crawl, tmp_path: Path) -> None:
     assert "holds no crawl" in ended.log and "Traceback" not in ended.log
     with closing(Inspection(finished.directory)) as opened, pytest.raises(BadInput, match="is no http"):
         opened.story("ftp://a.test/")
+    odd = scrapy("inspect", str(finished.directory), "host", "\udcff.test")  # a byte that is no UTF-8
+    assert odd.code == 1 and "knows no host" in odd.log and "damaged" not in odd.log
     (tmp_path / "state").mkdir()
     (tmp_path / "state/frontier.sqlite").write_bytes(b"x" * 5000)
     with pytest.raises(JobdirError, match="cannot be read as the state of a crawl"):

@@ -104,7 +104,7 @@ class NextFetch(Part):
             return None if self._robots_requests.ask(host, target, now) else host
         if verdict is RobotsVerdict.PAUSED:
             host.postpone(self._robots.paused_until(target.origin))
-            self._schedule.wait_at(host, fetch.address, now)
+            self._schedule.place(host, now)
             return host
         self._end_head(host, ENDS[verdict], now)
         return None

@@ -254,6 +254,14 @@ def test_host_that_is_asked_for_another_one_needs_no_free_place(places: int) -> 
     assert crawl.ends == {Reason.KEPT: 4}
 
 
+def test_host_whose_robots_txt_fails_gives_its_place_to_another_one() -> None:
+    """It kept it through all of its pauses, for hours."""
+    web = {"http://a.cz/robots.txt": BROKEN, "http://a.cz/": page(), "http://b.cz/": page()}
+    crawl = VirtualCrawl(web, active_hosts=1, retries=9).run("http://a.cz/", "http://b.cz/")
+    assert crawl.starts[-1].time > 10_000
+    assert next(start.time for start in crawl.starts if start.url == "http://b.cz/") < 1300
+
+
 def test_reopened_host_asks_for_its_robots_again() -> None:
     """Its request for robots.txt was queued, handed out or given back when it was closed."""
     for until in (1000.0, 1000.06, 1000.3):

@@ -17,6 +17,7 @@ _TEXT_TYPES = _XML_TYPES | {"text/html", "application/xhtml+xml", "application/v
 _XHTML = b"http://www.w3.org/1999/xhtml"  # the namespace by which a browser shows XML as a page (XHTML 1.0, 3.1.1)
 _ROOT_BYTES = 4096  # bytes of XML in which its first element begins; chosen
 _UNTYPED = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/x-download"})
+_BEFORE_LAST = re.compile(r"\A.*,\s*(?=[\w.+-]+/)")
 _FILENAME = re.compile(r"""filename\*?\s*=\s*["']?([^"';]+)""", re.IGNORECASE)
 
 FILE_TYPES = {
@@ -53,9 +54,14 @@ def of_path(path: str) -> str | None:
     return kind if suffix[1] and kind in FILE_TYPES else None
 
 
+def _essence(content_type: str) -> str:
+    """The type without its parameters; of several, as where a proxy adds one, the last, which browsers take."""
+    return _BEFORE_LAST.sub("", content_type).partition(";")[0].strip().lower()
+
+
 def of_headers(content_type: str, disposition: str, path: str) -> str | None:
     """The kind that a response's headers announce; the name of the file decides only where no type is given."""
-    media_type = content_type.partition(";")[0].strip().lower()
+    media_type = _essence(content_type)
     if media_type in _UNTYPED:
         name = _FILENAME.search(disposition)
         return of_path(name[1].strip() if name else path)
@@ -66,13 +72,13 @@ def is_text(content_type: str, disposition: str) -> bool:
     """Whether the headers allow a page of text; a missing or malformed type does, and XML as it may be XHTML."""
     if disposition.strip().lower().startswith("attachment"):
         return False
-    media_type = content_type.partition(";")[0].strip().lower()
+    media_type = _essence(content_type)
     return "/" not in media_type or media_type in _TEXT_TYPES
 
 
 def is_other_xml(content_type: str, body: bytes) -> bool:
     """Whether *body*, by its type XML, is no XHTML page."""
-    return content_type.partition(";")[0].strip().lower() in _XML_TYPES and _XHTML not in body[:_ROOT_BYTES]
+    return _essence(content_type) in _XML_TYPES and _XHTML not in body[:_ROOT_BYTES]
 
 
 def of_content(body: bytes) -> str | None:

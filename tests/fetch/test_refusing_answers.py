@@ -22,7 +22,8 @@ async def test_download_maxsize_lowers_the_limit():
     "line",
     [
         b"X: y", b"Content-Type:", b"Content-Type: html", b"Content-Type: Text/HTML;charset=utf-8",
-        b"Content-Type: application/xhtml+xml", b"Content-Type: text/plain\r\nContent-Disposition: inline",
+        b"Content-Type: text/plain, text/html; charset=utf-8, text/html", b"Content-Type: application/xhtml+xml",
+        b"Content-Type: text/plain\r\nContent-Disposition: inline",
     ],
 )  # fmt: skip
 async def test_text_passes_the_judgement(line):

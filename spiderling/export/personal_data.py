@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain
 from types import ModuleType
 from typing import NamedTuple
 
@@ -183,11 +182,12 @@ def _account(text: str, head: re.Match[str]) -> Found | None:
 
 
 def _addresses(text: str) -> Iterator[Found]:
-    places = (place.start() for place in re.finditer("::", text))
-    windows = (_IPV6.finditer(text, max(0, at - _IPV6_CHARS), at + _IPV6_CHARS) for at in places)
-    for match in {match.span(): match for match in chain.from_iterable(windows)}.values():
-        if not _WITHIN.search(text[max(0, match.start() - 2) : match.start()]) and _is_address(match[0]):
-            yield Found(*match.span(), "ip")
+    for at in (place.start() for place in re.finditer("::", text)):
+        for match in _IPV6.finditer(text, max(0, at - _IPV6_CHARS), at + _IPV6_CHARS):
+            is_whole = match.start() <= at < match.end()  # another one may be cut off there, and has its own place
+            before = text[max(0, match.start() - 2) : match.start()]
+            if is_whole and not _WITHIN.search(before) and _is_address(match[0]):
+                yield Found(*match.span(), "ip")
 
 
 def _is_address(text: str) -> bool:

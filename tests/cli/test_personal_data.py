@@ -132,6 +132,12 @@ def test_marking_changes_nothing_else():
     assert parse_document(marked).attributes == marked.attributes
 
 
+@pytest.mark.parametrize("between", range(1, 30))
+def test_an_address_is_found_whole_however_near_another_is(between):
+    address = "2001:4860:4860::8888"
+    assert [one.end - one.start for one in find(f"{address}{between * ' '}{address}")] == 2 * [len(address)]
+
+
 def test_signs_that_a_file_escapes_may_stand_around_it():
     texts = ['tel: "777 123 456"', "<+420 777 123 456>", "R&D +420 777 123 456", '"93.184.216.34" <jan@posta.cz>']
     masked = ['tel: "<PHONE>"', "<<PHONE>>", "R&D <PHONE>", '"<IP>" <<EMAIL>>']

@@ -200,6 +200,7 @@ class Shard:
 
     def begin(self, crawl: Crawl, wake: Callable[[], None]) -> None:
         """Work for the open *crawl*; *wake* lets it look again for what is due."""
+        crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))  # first: without it a state counts as half divided
         self._crawl = crawl
         self._wake = wake
         if (snapshots := crawl.snapshots) is not None:
@@ -208,9 +209,8 @@ class Shard:
         self._totals = CrawlTotals(self.number, crawl.frontier.ledger.totals, self._claim.totals)
         crawl.others_work = True
         crawl.done_elsewhere = self._totals.elsewhere()
-        self._pages_elsewhere = crawl.done_elsewhere["pages"]  # when others were last read
+        self._bytes_elsewhere = crawl.done_elsewhere["downloaded_bytes"]  # when others were last read
         crawl.frontier.others_answered(crawl.now())  # if not, it will soon be known
-        crawl.checkpoint.set_meta(MAP_KEY, asdict(self._claim.map))
         self._keep_records()
         self._transport = transport = RedisTransport(
             self.options.cluster, bytes.fromhex(self._claim.map.crawl_id), self.number
@@ -399,11 +399,11 @@ class Shard:
 
     def _note_answers(self) -> None:
         """Let the frontier know that other shards get answers, or would if they had anything to ask for."""
-        pages = self._crawl.done_elsewhere["pages"]
+        received = self._crawl.done_elsewhere["downloaded_bytes"]  # not pages: sites may refuse all of theirs
         others = [status for other, status in self._living.items() if other != self.number]
-        if pages > self._pages_elsewhere or (pages and others and all(one.is_idle for one in others)):
+        if received > self._bytes_elsewhere or (received and others and all(one.is_idle for one in others)):
             self._crawl.frontier.others_answered(self._crawl.now())
-        self._pages_elsewhere = pages
+        self._bytes_elsewhere = received
 
     def _keep_records(self) -> None:
         """Put what is known of all shards into the state."""

@@ -54,6 +54,7 @@ _TOLD_S = 600.0  # seconds after which the log says again that descriptors are m
 _ASK_AGAIN_S = 1.0
 """Seconds after which a request looks again that must not start now (chosen): an interval may have become shorter, the
 crawl may stop, or its shard may ask again."""
+_MAY_START = "spiderling_may_start"  # meta key: whether intervals and host let a request start
 _SWALLOWED = "spiderling_swallowed"  # meta key of requests that only wake the engine
 WAKE_UP = Request("data:,", dont_filter=True, meta={_SWALLOWED: True})
 _STARTS_PER_TURN = 8
@@ -155,6 +156,11 @@ class Dispatcher:
 
     def next_request(self) -> Request | None:
         """A request that is due now, or None; site files, which have no callback, are fetched here."""
+        with self.crawl.errors.changing():
+            return self._next_request()
+        return None
+
+    def _next_request(self) -> Request | None:
         while (fetch := self._next_fetch()) is not None:
             request = self._request(fetch)
             if request is None:
@@ -180,7 +186,8 @@ class Dispatcher:
         except (Exception, asyncio.CancelledError) as error:
             end = error
         engine.downloader.active.discard(request)
-        self.end_file(request, end)
+        with self.crawl.errors.changing(request.url):
+            self.end_file(request, end)
 
     def _next_fetch(self) -> Fetch | None:
         crawl = self.crawl
@@ -224,7 +231,10 @@ class Dispatcher:
             return self._make_request(fetch)
         except Exception as error:
             self.crawl.errors.note(error, fetch.url)
-        self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
+        if fetch.robots is not None:
+            self.settle_file(fetch, FileAnswer())
+        else:
+            self.settle(Outcome(fetch.id, fetch.url, Reason.INTERNAL_ERROR))
         return None
 
     def _make_request(self, fetch: Fetch) -> Request:
@@ -313,7 +323,9 @@ class Dispatcher:
         if not self.is_ours():
             return _ASK_AGAIN_S
         with self._changing(fetch):
-            return self.crawl.frontier.may_start(fetch, self._now())
+            wait_s = self.crawl.frontier.may_start(fetch, self._now())
+            request.meta[_MAY_START] = wait_s == 0
+            return wait_s
         return None
 
     async def until_turn(self, request: Request, wait_s: float) -> None:
@@ -356,8 +368,8 @@ class Dispatcher:
         return fetch_of(request) is not None
 
     def answered(self, request: Request) -> None:
-        """Note that the answer to *request* is complete, which says how slow its host is."""
-        if (fetch := fetch_of(request)) is not None:
+        """Note that the answer to *request*, unless that never started, is complete: it says how slow its host is."""
+        if (fetch := fetch_of(request)) is not None and request.meta.get(_MAY_START):
             with self._changing(fetch):
                 self.crawl.frontier.intervals.answered(fetch.host, self._now())
 
@@ -394,7 +406,8 @@ class Dispatcher:
         """Settle *response*, unless its callback has yielded a page, which is settled by its own signal."""
         request = response.request
         if request is not None and not request.meta.get(PAGES) and fetch_of(request) is not None:
-            self.settle(outcomes.of_response(response, reason))
+            with self.crawl.errors.changing(request.url):
+                self.settle(outcomes.of_response(response, reason))
 
     def _end_page(self, item: PageItem, reason: Reason, detail: str = "") -> None:
         """Settle a page that ended as *reason*, or as internal-error if its outcome cannot be made."""
@@ -403,7 +416,8 @@ class Dispatcher:
         except Exception as error:
             self.crawl.errors.note(error, item.response.url)
             outcome = outcomes.of_response(item.response, Reason.INTERNAL_ERROR)
-        self.settle(outcome, item)
+        with self.crawl.errors.changing(outcome.url, outcome.url_id):
+            self.settle(outcome, item)
 
     def _put_back(self, item: PageItem) -> None:
         """Let the URL of a page that cannot be judged now wait again."""
@@ -427,7 +441,8 @@ class Dispatcher:
             or fetch.robots is not None
             or isinstance(error, (outcomes.FileTaken, outcomes.NotMade, TransferCut))
         ):
-            self.end_file(request, error)
+            with self.crawl.errors.changing(request.url):
+                self.end_file(request, error)
         elif self._holds(fetch.id) and error is not None:
             trouble = trouble_of(error, request.meta.get("wire_bytes") or 0)
             if trouble is not None:
@@ -445,7 +460,9 @@ class Dispatcher:
     def _end_failed(self, failure: Failure, fetch: Fetch, error: BaseException) -> Any:
         request = failure.request  # type: ignore[attr-defined]
         errback = request.meta.get(ERRBACK)
-        end = self.settle(self._outcome_of_failure(request, fetch, error))
+        end = None
+        with self._changing(fetch):
+            end = self.settle(self._outcome_of_failure(request, fetch, error))
         return errback(failure) if errback is not None and end not in (None, Reason.REDIRECTED) else None
 
     def _outcome_of_failure(self, request: Request, fetch: Fetch, error: BaseException) -> Outcome:

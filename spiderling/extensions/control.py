@@ -44,6 +44,7 @@ class Control(Extension):
         self._is_gone = False  # whether the file is no longer there
         self._told = ""  # why the file is left aside, as the log has it
         self._applied = ControlFile()
+        self._asking: asyncio.Task[None] | None = None  # lets URLs wait again
 
     async def opened(self) -> None:
         crawl = self.crawl
@@ -53,6 +54,8 @@ class Control(Extension):
             with suppress(FileExistsError), self._place.open("x", encoding="utf-8") as file:
                 file.write(TEMPLATE)
             await self._poll()  # a crawl without URLs would end before the first poll
+            if self._asking is not None:
+                await asyncio.wait([self._asking])
             stop_if_spent(self.dispatcher)  # a budget may be spent before the start
         self.repeat(self._poll, _LOOK_S, "control.yaml")
 
@@ -80,8 +83,17 @@ class Control(Extension):
         apply_control(crawl, former, wanted)
         self.dispatcher.wake()
         if crawl.archives is None:
-            await ask_again(crawl, [Reason.of(key) for key in wanted.ask_again if key not in former.ask_again])
-            self.dispatcher.wake()
+            reasons = [Reason.of(key) for key in wanted.ask_again if key not in former.ask_again]
+            if reasons:  # apart, since a long log takes minutes, and other changes are not to wait for it
+                asking = self._ask_again(reasons, self._asking)
+                self._asking = crawl.errors.watch_task(asking, "ask_again in control.yaml")
+
+    async def _ask_again(self, reasons: list[Reason], before: asyncio.Task[None] | None) -> None:
+        """Let URLs that ended for *reasons* wait again, once the task *before* is over."""
+        if before is not None:
+            await asyncio.wait([before])
+        await ask_again(self.crawl, reasons)
+        self.dispatcher.wake()
 
     def _changed_text(self, path: Path) -> str | None:
         """The text of the file at *path*, "" if two looks in a row have missed it; None if it is as it was.

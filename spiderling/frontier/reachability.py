@@ -125,7 +125,7 @@ class Reachability:
     def others_answered(self, now: float) -> None:
         """Other shards of the crawl have got answers lately, or have nothing left to ask for."""
         self._others_at = now
-        if not self.has_answered:
+        if not self.origins:  # none answered, or all that did are of other shards now
             self._evidence(now, now, set(Trouble) - {Trouble.NAME_SERVER})
 
     def _evidence(self, begun: float, now: float, of: set[Trouble]) -> None:
@@ -153,7 +153,7 @@ class Reachability:
         """Judge the network anew, by how many of the *at_work* hosts with URLs fail and for how long."""
         if self.network not in (NetworkState.THERE, NetworkState.AWAY) or not self._failing:
             return self.network
-        is_new = not (self.has_answered or Trouble.NAME_SERVER in self._failing.values())
+        is_new = not (self.origins or Trouble.NAME_SERVER in self._failing.values())
         if is_new and now - self._others_at < LONGEST_PAUSE_S:
             return self.network  # what other shards get will tell
         waited_s = now - (self._held[0].time if self.network is NetworkState.THERE else self.away_since)

@@ -206,11 +206,14 @@ class UrlStates:
         self.ledger = Ledger(state.counts)
         self.seen = SeenSet(state.seen)
         open_hosts = self.hosts.load_hosts()
+        parked = []
         for row in store.used_hosts():
             self.hosts.load_used(row)
             if row.transit is not None and (reason := CLOSED_STATES.get(STATE_OF[row.state])) is not None:
                 self.ledger.end_waiting(reason)
+                parked.append(row.id)
         self.queues.load_tails(state.tails, state.counts.get(GENERATION, 0))
+        self.hosts.changed.update(map(self.hosts.by_id, parked))  # their rows are to say that nothing is in transit
         return open_hosts
 
     def note_event(self, now: float, what: str) -> None:

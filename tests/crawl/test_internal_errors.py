@@ -229,3 +229,33 @@ async def test_errors_that_are_far_apart_do_not_stop_a_crawl(tmp_path):
     assert opened.failures == [] and ledger.totals["internal_errors"] == 3 * MAX
     ledger.ends[Reason.KEPT] = 0
     await opened.over()
+
+
+FAILS_ONCE = """
+class FailsOnce:
+    def __init__(self):
+        self.failed = set()
+
+    def process_request(self, request):
+        if request.url not in self.failed:
+            self.failed.add(request.url)
+            raise ValueError("a middleware of somebody's")
+"""
+
+
+def test_a_host_whose_first_request_never_started_is_asked_again(tmp_path) -> None:
+    """Its rest after the answer was counted from a start that there never was: it was due in all eternity."""
+    (project := tmp_path / "project").mkdir()
+    (project / "scrapy.cfg").write_text("[settings]\ndefault = spiderling.settings\n")
+    (project / "broken.py").write_text(FAILS_ONCE)
+    with serving(web(2)) as server:
+        crawl = Crawl(
+            tmp_path / "job", server, project=project, DELAY_FACTOR=1, OPTOUTS="tdm-file=ignore,ai-txt=ignore"
+        )
+        arguments = ("-s", 'DOWNLOADER_MIDDLEWARES={"broken.FailsOnce": 500}')
+        result = crawl.start(SEED, arguments=arguments).wait()
+    assert result.code == 0 and "is finished." in result.output, result.output[-3000:]
+    whole(crawl)
+    assert {"http://a.test/robots.txt", "http://b.test/robots.txt"} <= {
+        f"http://{entry.host}{entry.path}" for entry in server.log_entries
+    }

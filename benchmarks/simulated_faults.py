@@ -4,8 +4,9 @@
 
 Scrapy's engine and all of the product run in this process, against a generated web and on a recorded disk
 (tests/simulated/); with seeds from 1,000,000 on, two shards over a Redis in memory, and from 2,000,000 on a crawl of
-archives, of which some are still copied.  Seeds from 400,000 on, of each million, draw from all there is, those before
-from what there was when some of them found a fault: from 300,000 on all but limits that are small.  A seed that fails
+archives, of which some are still copied.  Of each million, seeds from 600,000 on draw from all there is, those before
+from what there was when some of them found a fault: from 500,000 on all but bugs of our own (tests/simulated/bugs.py),
+from 400,000 on nor opt-outs and orders of a person, from 300,000 on nor limits that are small.  A seed that fails
 is told, made small and told again; ``--only SEED`` repeats it alone.
 ``--every`` fails each call on the disk of a small crawl, one after the other, with each error.  ``--planted`` brings
 mended faults back, one by one, and asks whether the seeds find them.

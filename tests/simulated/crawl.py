@@ -40,6 +40,7 @@ from spiderling.spiders.archive import ArchiveSpider
 from spiderling.spiders.spiderling import SpiderlingSpider
 from tests.recorded_disk import Recording, recorded
 from tests.simulated.archives import Readers
+from tests.simulated.bugs import BUG, Bug, OfOurOwn, having
 from tests.simulated.clock import Clock, Hung, Killed, VirtualExecutor, VirtualLoop
 from tests.simulated.limits import limited
 from tests.simulated.network import Away, Network
@@ -138,9 +139,10 @@ class Disk(Recording):
                 continue
             if fault.code == errno.ENOSPC and kind not in ("write", "sync"):
                 continue
-            is_spared = fault.lasts and ("state/" in name or name == "control.yaml")
-            if fault.code == errno.EMFILE and (kind != "open" or is_spared):
-                continue  # a crawl that closes its segments has some again, and one that is paused waits for ever
+            if fault.lasts and fault.code and name.endswith("control.yaml"):
+                continue  # a crawl that is paused would wait for ever
+            if fault.code == errno.EMFILE and (kind != "open" or (fault.lasts and "state/" in name)):
+                continue  # a crawl that closes its segments has some again
             if fault.code == SHORT:
                 self._halves = kind == "write"
                 self.met += [f"half a write at call {self.calls}, {name}"] * self._halves
@@ -216,6 +218,7 @@ class Plan:
     act: Act | None = None  # what is done before it
     snapshots: str = ""  # where it keeps them
     warc: str = ""  # the archives that it reads, in place of the web
+    bug: Bug | None = None  # what raises in it
     limits: tuple[int, ...] = ()  # the numbers of further limits that are small (limits.py), in commands before it too
 
 
@@ -231,6 +234,7 @@ class Ending:
     kinds: list[str] = field(default_factory=list)  # what each call was
     phases: list[str] = field(default_factory=list)  # what the session did at each call: start, run or close
     met: list[str] = field(default_factory=list)
+    had_bug: bool = False
 
 
 class _Ears(logging.Handler):
@@ -359,6 +363,7 @@ class Session:
         self._places: dict[SqliteStore, Path] = {}  # store -> its directory
         self._is_killed = False
         self._stopping: list[Any] = []
+        self._impolite = len(network.impolite)  # lines of earlier sessions
 
     def run(self) -> Ending:
         """The session, from the command to the end of the process."""
@@ -382,6 +387,7 @@ class Session:
             stack.enter_context(self._page.standing_in())
             stack.enter_context(_snapshots_standing_in())
             stack.enter_context(mock.patch.object(checkpoint, "ThreadPoolExecutor", VirtualExecutor))
+            stack.enter_context(having(self._plan.bug, self.disk.met))
             stack.enter_context(limited(self._plan.limits, bool(self._plan.changes)))
             stack.enter_context(mock.patch.object(card, "software", return_value=SOFTWARE))
             stack.enter_context(mock.patch.object(SqliteStore, "commit", self._committing(SqliteStore.commit)))
@@ -412,7 +418,7 @@ class Session:
             except Exception as error:
                 if not self.disk.is_dead:
                     ending.kind = "failed"
-                    ending.wrong.append(f"traceback: {error!r}")
+                    ending.wrong += [] if isinstance(error, OfOurOwn) else [f"traceback: {error!r}"]
             else:
                 if not self.disk.is_dead and not self._is_killed:
                     ending.kind = self._kind()
@@ -434,10 +440,15 @@ class Session:
         ending.kinds = self.disk.kinds
         ending.phases = self.disk.phases
         ending.met = self.disk.met
+        ending.had_bug = any(line.startswith(BUG) for line in ending.met)
         if ending.kind not in ("finished", "stopped"):  # what it was told last need not be in its state
             self._network.heard.forget()
         self._network.orders.give(b"", self._clock.now)
         if ending.kind == "killed":
+            return ending
+        if ending.had_bug:  # it may be one of what asks for the files of sites, or reads them
+            self._network.heard.excuse()
+            del self._network.impolite[self._impolite :]
             return ending
         ending.wrong += [f"traceback: {line}" for line in ears.tracebacks]
         ending.wrong += self._page.wrong
@@ -515,7 +526,8 @@ class Session:
             if self.directory.is_dir():
                 with self.disk.spared():
                     (self.directory / "control.yaml").write_bytes(edit.value)
-                self._network.orders.give(edit.value, self._clock.now)
+                if not self._stopping:  # no order is read any more
+                    self._network.orders.give(edit.value, self._clock.now)
                 if edit.value != CALM:  # what holds a crawl up is taken back
                     asyncio.get_running_loop().call_later(CONTROL_S, self._do, edit._replace(value=CALM))
         elif edit.what == "visit":
@@ -534,6 +546,7 @@ class Session:
             self._stop()
 
     def _stop(self) -> None:
+        self._network.orders.give(b"", self._clock.now)
         for crawler in self._crawlers:
             self._stop_one(crawler)
 

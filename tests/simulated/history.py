@@ -203,17 +203,17 @@ class _History:
         rng = Random(f"web {self._told.seed}")
         shards = {SHARDS} if has_shards(self._told.seed) else {1}
         shards |= {plan.act.value for plan in self._told.plans if plan.act and plan.act.what == "reshard"}
-        gone = {plan.taken.host for plan in self._told.plans if plan.taken and has_shards(self._told.seed)}
+        orders = (edit.value for plan in self._told.plans for edit in plan.edits if edit.what == "control")
+        blocked = {ORDERS[text].blocks for text in orders if text in ORDERS} - {""}
+        gone = {plan.taken.host for plan in self._told.plans if plan.taken}
+        gone = gone | blocked if has_shards(self._told.seed) else set()
         while True:
             web = generated(rng, self._told.pages)
             if is_wider(self._told.seed):
                 web.widen(rng)
             if declares(self._told.seed):
                 declare(web, Random(f"opt-outs {self._told.seed}"))
-                given = [
-                    ORDERS.get(edit.value) for plan in self._told.plans for edit in plan.edits if edit.what == "control"
-                ]
-                web.reserved += [(order.blocks, "/") for order in given if order and order.blocks]
+                web.reserved += [(host, "/") for host in blocked]
             answering = web.addresses.keys() - web.manners.keys() - gone
             if all(len({owner_of(host, number) for host in answering}) == number for number in shards):
                 return web
@@ -237,7 +237,7 @@ class _History:
             self._told.wrong += [f"{line} (session {number})" for line in ending.wrong]
             if ending.kind == "hung":
                 return
-            if ending.kind == "killed":
+            if ending.kind == "killed" or ending.had_bug:  # what a bug has left open ends with the process
                 self._image(session.disk, str(number), plan.power_cut)
                 if plan.power_cut and plan.options.get("SPIDERLING_DURABILITY") == "normal":
                     self._acknowledged.content.clear()  # it has promised a whole crawl, without its last seconds
@@ -265,6 +265,8 @@ class _History:
                 acts = {"rebuild": self._rebuild, "reshard": self._reshard, "takeover": self._take_over}
                 yield from acts[plan.act.what](directory, plan.act, number)
             yield from self._take_down(directory, plan.taken, number) if plan.taken else ()
+            if directory.is_dir():  # a snapshot may have another order
+                (directory / "control.yaml").write_bytes(CALM)
 
     def _move_to(self, name: str) -> None:
         (self._scratch / name).mkdir()
@@ -570,6 +572,7 @@ _NOTHING = (
     ("power_cut", False),
     ("is_older", False),
     ("limits", ()),
+    ("bug", None),
 )
 """What a plan without something has in its place."""
 

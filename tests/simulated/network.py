@@ -20,14 +20,13 @@ from spiderling.fetch.errors import NameNotFound, NameServerFailure, NoDescripto
 from spiderling.fetch.resolver import Resolution
 from tests.simulated import strange
 from tests.simulated.clock import Clock
-from tests.simulated.opt_outs import Heard
+from tests.simulated.opt_outs import FILES, Heard
 from tests.simulated.orders import Orders
 from tests.simulated.web import Web
 
 RETRY_AFTER_S = 30  # longer than a host rests by itself after such an answer
 FORBIDDEN = ("10.0.0.1", "127.0.0.1", "169.254.169.254", "0.0.0.0", "::1")  # addresses that no crawl may connect to
 HEAD_END = b"\r\n\r\n"
-_OF_VISIT = ("/.well-known/tdmrep.json", "/ai.txt")
 
 
 class Start(NamedTuple):
@@ -116,9 +115,9 @@ class Network:
             self.impolite.append(f"{host} was asked though its Retry-After is not over")
         self.impolite += self.orders.wrong(host, self.clock.now)
 
-    def note_further(self, host: str, address: str, path: str) -> None:
-        """Another request came over an open connection; files of a site go on with a visit (docs/opt-outs.md)."""
-        if path in _OF_VISIT:
+    def note_further(self, host: str, address: str, before: str, path: str) -> None:
+        """Another request came over a connection, after that for *before*; files are one visit (docs/opt-outs.md)."""
+        if before in FILES and path in FILES:
             self.open[host] += 1
         else:
             self._note_start(host, address)
@@ -248,11 +247,12 @@ class Connection(asyncio.Transport):
         if HEAD_END not in self._received or self._is_closed:
             return
         request, _, self._received = self._received.partition(HEAD_END)
-        path = self._path = request.split(b" ")[1].decode("latin-1")
+        before, path = self._path, request.split(b" ")[1].decode("latin-1")
+        self._path = path
         self._requests += 1
         if self._requests > 1:
             self._is_answering = True
-            self._network.note_further(self._host, self._address, path)
+            self._network.note_further(self._host, self._address, before, path)
         self._loop.call_later(self._network.rng.choice((0.01, 0.05, 0.2, 1.5)), self._answer, path, request)
 
     def _answer(self, path: str, request: bytes) -> None:

@@ -77,6 +77,7 @@ class Heard:
         self._asked: defaultdict[str, dict[str, float]] = defaultdict(dict)
         """Host -> file -> when it was asked for last, or could not be."""
         self._told: defaultdict[str, dict[str, str]] = defaultdict(dict)  # host -> file -> prefix of what it refuses
+        self._is_excused = False  # whether files may be left out
         self.free: defaultdict[str, set[str]] = defaultdict(set)  # page -> lines that it had when it did not refuse
 
     def failed(self, host: str, now: float) -> None:
@@ -87,6 +88,11 @@ class Heard:
     def forget(self) -> None:
         """A crawl that was killed, or goes on from elsewhere, need not know any more what it was told."""
         self._told.clear()
+
+    def excuse(self) -> None:
+        """A bug was met: a file that is to blame is left out from now on."""
+        self._is_excused = True
+        self.forget()
 
     def sent(self, host: str, path: str, now: float) -> None:
         """All of an answer was sent."""
@@ -107,4 +113,5 @@ class Heard:
         if any(prefix and path.startswith(prefix) for prefix in self._told[host].values()):
             return [f"{url} was asked for, though a file of its site refuses: {self._told[host]}"]
         late = [file for file in FILES if now - self._asked[host].get(file, -DAY_S) > DAY_S + VISIT_S]
-        return [f"{url} was asked for, and not {late} of its site before"] if late else []
+        is_wrong = late and not self._is_excused
+        return [f"{url} was asked for, and not {late} of its site before"] if is_wrong else []

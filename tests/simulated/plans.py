@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+from tests.simulated.bugs import Bug
 from tests.simulated.crawl import SHORT, Act, Edit, Fault, Plan, Taken
 from tests.simulated.limits import DRAWN
 from tests.simulated.network import Away
@@ -39,6 +40,7 @@ FIRST_OF_ARCHIVES = 2_000_000  # seeds from this one on are of crawls of archive
 FIRST_OF_WIDER = 300_000  # of each million; seeds from this one on are drawn from more
 FIRST_OF_LIMITED = 400_000  # of each million; from this one on half of the histories have limits made small
 FIRST_OF_DECLARING = 500_000  # of each million but that of archives; from this one on sites and pages refuse
+FIRST_OF_BROKEN = 600_000  # of each million; from this one on the crawl has bugs
 YEARS_20_S = 6.3e8
 DAY_S = 86400.0
 CHANGES = (
@@ -115,7 +117,7 @@ def planned(seed: int) -> list[Plan]:
         plans = _changing(changes, plans, has_shards(seed))
     if is_wider(seed):
         plans = _widened(Random(f"wider {seed}"), plans, has_shards(seed))
-    plans = _limited(seed, _ordered(seed, plans))
+    plans = _broken(seed, _limited(seed, _ordered(seed, plans)))
     if reads_archives(seed):
         plans = [replace(plan, recrawl="", changes=0, away=None) for plan in plans]
     strangers = Random(f"strangers {seed}")
@@ -130,6 +132,15 @@ def _ordered(seed: int, plans: list[Plan]) -> list[Plan]:
     for plan in plans if declares(seed) else ():
         if rng.random() < 0.3:
             plan.edits = (*plan.edits, Edit(rng.uniform(0, 15), "control", rng.choice([*ORDERS])))
+    return plans
+
+
+def _broken(seed: int, plans: list[Plan]) -> list[Plan]:
+    """*plans*, of which most have a bug, which many never meet."""
+    rng = Random(f"bugs {seed}")
+    for plan in plans[:-1] if seed % FIRST_OF_SHARDS >= FIRST_OF_BROKEN else ():
+        if rng.random() < 0.7:
+            plan.bug = Bug(rng.random(), rng.choice((1, 1, rng.randint(1, 20), rng.randint(1, 200))))
     return plans
 
 
@@ -189,6 +200,7 @@ def leaves_out(plans: Sequence[Plan], of_archives: bool) -> bool:
     is_rebuilt = any(plan.act and plan.act.what == "rebuild" for plan in plans)  # links of kept pages are lost then
     return (
         is_rebuilt
+        or any(plan.bug for plan in plans)  # which may have ended a URL
         or any(not names.isdisjoint(plan.options) for plan in plans)
         or any(not HELD_BACK.isdisjoint(plan.options) for plan in holding)
     )

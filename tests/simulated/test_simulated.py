@@ -17,7 +17,7 @@ from spiderling.base.errors import JobdirError, StorageError
 from spiderling.frontier.storage.sqlite import SqliteStore
 from tests.recorded_disk import recorded
 from tests.simulated.crawl import Disk, Fault
-from tests.simulated.plans import FIRST_OF_ARCHIVES, FIRST_OF_LIMITED, FIRST_OF_SHARDS, FIRST_OF_WIDER
+from tests.simulated.plans import FIRST_OF_ARCHIVES, FIRST_OF_BROKEN, FIRST_OF_LIMITED, FIRST_OF_SHARDS, FIRST_OF_WIDER
 from tests.simulated.planted import PLANTED, ROOT, changed, planted
 
 
@@ -45,6 +45,8 @@ REMEMBERED = {
     310024: "a snapshot of a crawl that had committed nothing was one of another crawl later",
     310033: "a seed that had failed was looked up again after it was taken down",
     320621: "a crawl that could open no file any more left what it could not commit, and no later start went on",
+    501599: "what control.yaml orders waited until all URLs were found that its ask_again names",
+    502046: "a URL that was in transit at a kill, at a host that had been closed, ended once more at each restart",
     311210: "a recrawl forgot what was noted of pages before the clock was set back",
 }
 """Seeds that have found a fault of the product, and what that was."""
@@ -53,6 +55,7 @@ OF_SHARDS = {
     1300061: "a take-down counted documents twice whose trail was switched off later",
     1320123: "a shard probed a host that had moved to another one, which asked it too",
     1500002: "a paused crawl sent requests that waited for the slot of an address",
+    1500278: "a shard whose answering hosts had moved waited a day for its own, while the sites of others refused all",
     1500120: "a paused crawl whose network seemed to be away asked whether it was there",
     1310145: "a process did not wait for the lease of a killed one whose record Redis had lost",
 }
@@ -65,7 +68,9 @@ OF_ARCHIVES = {
 
 @needs("SQLite's VFS")
 def test_crawls_with_faults_lose_nothing_do_nothing_twice_and_end() -> None:
-    seeds = [seed for first in (0, FIRST_OF_WIDER, FIRST_OF_LIMITED) for seed in range(first, first + 3)]
+    seeds = [
+        seed for first in (0, FIRST_OF_WIDER, FIRST_OF_LIMITED, FIRST_OF_BROKEN) for seed in range(first, first + 3)
+    ]
     seeds += REMEMBERED
     said, found = simulated(ROOT, "--only", *map(str, seeds))
     assert (found["seeds"], said.count("seed ")) == (len(seeds), 0), said

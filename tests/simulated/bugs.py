@@ -1,0 +1,87 @@
+"""Bugs of our own in a simulated session: one call of one function of the package raises, wherever that is.
+
+What a bug does to one URL is its own, and the crawl may stop; but it must not hang, lose or do twice what was
+acknowledged, or keep the next start from going on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, wraps
+from typing import Any, NamedTuple
+from unittest import mock
+
+PACKAGES = ("spiderling.crawl", "spiderling.engine", "spiderling.extensions", "spiderling.frontier")
+
+
+BUG = "a bug in "  # begins what is noted of one
+
+
+class Bug(NamedTuple):
+    """That a call raises."""
+
+    place: float  # which of the functions, as a share of all
+    call: int  # the number of the call that raises; the first is 1
+
+
+ENTRIES = frozenset({
+    *("DirectDownloader.fetch_page", "Dispatcher._begin_resolving", "Dispatcher._end_turn", "Dispatcher._fetch_file"),
+    *("Dispatcher._item_dropped", "Dispatcher._item_error", "Dispatcher._item_scraped", "Dispatcher._resolve"),
+    *("Dispatcher._spider_error", "Dispatcher.end_failed", "PlainEngine._fetch_page", "Dispatcher._end_page"),
+    *("Extension._spider_closed", "Extension._spider_opened"),
+    *("Dispatcher._end_failed", "Dispatcher._end_once_known", "Dispatcher.end_without_page"),
+})  # fmt: skip
+"""Functions that Scrapy or the event loop calls: what they call may raise, they do hardly more than call it."""
+
+
+class OfOurOwn(Exception):
+    """What a bug raises."""
+
+
+@cache
+def functions() -> list[tuple[type, str]]:
+    """All methods that may raise, each with its class."""
+    found = []
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for info in pkgutil.walk_packages(module.__path__, f"{package}."):
+            for owner in vars(importlib.import_module(info.name)).values():
+                if inspect.isclass(owner) and owner.__module__ == info.name:
+                    found += [(owner, name) for name, one in vars(owner).items() if _may_raise(name, one)]
+    found = [(owner, name) for owner, name in found if f"{owner.__qualname__}.{name}" not in ENTRIES]
+    return sorted(found, key=lambda one: (one[0].__module__, one[0].__qualname__, one[1]))
+
+
+def _may_raise(name: str, one: Any) -> bool:
+    is_plain = inspect.isfunction(one) and not inspect.isgeneratorfunction(one)
+    return is_plain and not inspect.isasyncgenfunction(one) and not name.startswith("__")
+
+
+@contextmanager
+def having(bug: Bug | None, met: list[str]) -> Iterator[None]:
+    """Within it the package has the *bug*; where it was met is added to *met*."""
+    if bug is None:
+        yield
+        return
+    owner, name = functions()[int(bug.place * len(functions()))]
+    with mock.patch.object(owner, name, _raising(getattr(owner, name), bug.call, f"{owner.__qualname__}.{name}", met)):
+        yield
+
+
+def _raising(function: Callable[..., Any], number: int, place: str, met: list[str]) -> Callable[..., Any]:
+    calls = 0
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            met.append(f"{BUG}{place}, call {number}")
+            raise OfOurOwn(place)
+        return function(*args, **kwargs)
+
+    return wrapped

@@ -554,7 +554,8 @@ class Dispatcher:
             return
         self.crawl.stopping = True
         self.crawl.frontier.recrawl.stop()
-        self._offline.end()
+        with self.crawl.errors.changing():
+            self._offline.end()
         if self.shard is not None:
             self.shard.slots.release()
         send = self._crawler.signals.send_catch_log

@@ -29,13 +29,15 @@ class Bug(NamedTuple):
 
 
 ENTRIES = frozenset({
-    *("DirectDownloader.fetch_page", "Dispatcher._begin_resolving", "Dispatcher._end_turn", "Dispatcher._fetch_file"),
+    *("DirectDownloader.fetch_page", "Dispatcher._begin_resolving", "Dispatcher._end_failed"),
+    *("Dispatcher._end_once_known", "Dispatcher._end_page", "Dispatcher._end_turn", "Dispatcher._fetch_file"),
     *("Dispatcher._item_dropped", "Dispatcher._item_error", "Dispatcher._item_scraped", "Dispatcher._resolve"),
-    *("Dispatcher._spider_error", "Dispatcher.end_failed", "PlainEngine._fetch_page", "Dispatcher._end_page"),
-    *("Extension._spider_closed", "Extension._spider_opened"),
-    *("Dispatcher._end_failed", "Dispatcher._end_once_known", "Dispatcher.end_without_page"),
+    *("Dispatcher._spider_error", "Dispatcher.end_failed", "Dispatcher.end_without_page", "DownloadHandler._cut"),
+    *("Extension._spider_closed", "Extension._spider_opened", "Lifecycle._ended", "Lifecycle._refuse"),
+    *("LivePage._end", "PlainEngine._fetch_page", "Scheduler._engine_started", "SpiderState._closed"),
+    "SpiderState._opened",
 })  # fmt: skip
-"""Functions that Scrapy or the event loop calls: what they call may raise, they do hardly more than call it."""
+"""Functions that Scrapy or the event loop calls, and some that hardly do more than call others: those may raise."""
 
 
 class OfOurOwn(Exception):

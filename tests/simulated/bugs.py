@@ -1,4 +1,4 @@
-"""Bugs of our own in a simulated session: one call of one function of the package raises, wherever that is.
+"""Bugs of our own in a simulated session: one call of a public method of the package raises, wherever that is.
 
 What a bug does to one URL is its own, and the crawl may stop; but it must not hang, lose or do twice what was
 acknowledged, or keep the next start from going on.
@@ -28,16 +28,8 @@ class Bug(NamedTuple):
     call: int  # the number of the call that raises; the first is 1
 
 
-ENTRIES = frozenset({
-    *("DirectDownloader.fetch_page", "Dispatcher._begin_resolving", "Dispatcher._end_failed"),
-    *("Dispatcher._end_once_known", "Dispatcher._end_page", "Dispatcher._end_turn", "Dispatcher._fetch_file"),
-    *("Dispatcher._item_dropped", "Dispatcher._item_error", "Dispatcher._item_scraped", "Dispatcher._resolve"),
-    *("Dispatcher._spider_error", "Dispatcher.end_failed", "Dispatcher.end_without_page", "DownloadHandler._cut"),
-    *("Extension._spider_closed", "Extension._spider_opened", "Lifecycle._ended", "Lifecycle._refuse"),
-    *("LivePage._end", "PlainEngine._fetch_page", "Scheduler._engine_started", "SpiderState._closed"),
-    "SpiderState._opened",
-})  # fmt: skip
-"""Functions that Scrapy or the event loop calls, and some that hardly do more than call others: those may raise."""
+ENTRIES = frozenset({"DirectDownloader.fetch_page", "Dispatcher.end_failed", "Dispatcher.end_without_page"})
+"""Functions that Scrapy calls and that hardly do more than call others: those may raise."""
 
 
 class OfOurOwn(Exception):
@@ -46,7 +38,7 @@ class OfOurOwn(Exception):
 
 @cache
 def functions() -> list[tuple[type, str]]:
-    """All methods that may raise, each with its class."""
+    """All public methods that may raise, each with its class."""
     found = []
     for package in PACKAGES:
         module = importlib.import_module(package)
@@ -60,7 +52,7 @@ def functions() -> list[tuple[type, str]]:
 
 def _may_raise(name: str, one: Any) -> bool:
     is_plain = inspect.isfunction(one) and not inspect.isgeneratorfunction(one)
-    return is_plain and not inspect.isasyncgenfunction(one) and not name.startswith("__")
+    return is_plain and not inspect.isasyncgenfunction(one) and not name.startswith("_")
 
 
 @contextmanager

@@ -63,10 +63,11 @@ def _declare_site(web: Web, host: str, rng: Random) -> None:
         address = f"http://{rng.choice([*web.addresses])}{LICENCE}"
         web.answers[address] = Answer(text=_RSL.format(rng.choice((_REFUSED, _FREE))))
         lines.append(f"License: {address}")
+        kind = address
     web.answers[origin + ROBOTS_TXT] = Answer(text="\n".join([*rules, *lines, ""]))
     web.sites[host] = (kind, prefix)
     if kind:
-        web.reserved.append((host, "/" if kind == LICENCE else prefix))
+        web.reserved.append((host, "/" if kind.endswith(LICENCE) else prefix))
 
 
 class Heard:
@@ -77,6 +78,8 @@ class Heard:
         self._asked: defaultdict[str, dict[str, float]] = defaultdict(dict)
         """Host -> file -> when it was asked for last, or could not be."""
         self._told: defaultdict[str, dict[str, str]] = defaultdict(dict)  # host -> file -> prefix of what it refuses
+        self._named: dict[str, str] = {}  # host -> address of the licence that it has named
+        self._refusing: set[str] = set()  # addresses of licences that have refused
         self._is_excused = False  # whether files may be left out
         self.free: defaultdict[str, set[str]] = defaultdict(set)  # page -> lines that it had when it did not refuse
 
@@ -88,6 +91,8 @@ class Heard:
     def forget(self) -> None:
         """A crawl that was killed, or goes on from elsewhere, need not know any more what it was told."""
         self._told.clear()
+        self._named.clear()
+        self._refusing.clear()
 
     def excuse(self) -> None:
         """A bug was met: a file that is to blame is left out from now on."""
@@ -102,6 +107,11 @@ class Heard:
             kind, prefix = self._web.sites.get(host, ("", ""))
             is_said = kind == path or (path == ROBOTS_TXT and kind in IN_ROBOTS)
             self._told[host][path] = prefix if is_said else ""
+            if path == ROBOTS_TXT:
+                self._named[host] = kind
+        elif path == LICENCE and host not in self._web.manners:
+            is_refused = _REFUSED in self._web.answers.get(url, Answer()).text
+            self._refusing = self._refusing | {url} if is_refused else self._refusing - {url}
         elif (answer := self._web.answers.get(url)) is not None and not answer.said:
             self.free[url].update(answer.text.split("\n"))
 
@@ -112,6 +122,8 @@ class Heard:
         url = f"http://{host}{path}"
         if any(prefix and path.startswith(prefix) for prefix in self._told[host].values()):
             return [f"{url} was asked for, though a file of its site refuses: {self._told[host]}"]
+        if self._named.get(host) in self._refusing:
+            return [f"{url} was asked for, though the licence of its site refuses"]
         late = [file for file in FILES if now - self._asked[host].get(file, -DAY_S) > DAY_S + VISIT_S]
         is_wrong = late and not self._is_excused
         return [f"{url} was asked for, and not {late} of its site before"] if is_wrong else []

@@ -46,7 +46,7 @@ async def test_hosts_that_are_due_at_once_are_asked_in_several_turns_of_the_loop
     options = Options(lang="cs", allow_networks="127.0.0.0/8", dedup="exact", ip_interval_s=0, **given)
     crawl = OpenCrawl(options, tmp_path / "job", pytest.fail)
     busy = SimpleNamespace(active=set())
-    engine = SimpleNamespace(spider=None, downloader=busy, needs_backout=lambda: False)
+    engine = SimpleNamespace(spider=None, running=False, downloader=busy, needs_backout=lambda: False)
     crawler = SimpleNamespace(engine=engine, settings={}, signals=SignalManager())
     dispatcher = Dispatcher(crawler, crawl, Resolver(options, HostMap("")), HostMap(""))
     now = crawl.now()

@@ -28,7 +28,9 @@ class Bug(NamedTuple):
     call: int  # the number of the call that raises; the first is 1
 
 
-ENTRIES = frozenset({"DirectDownloader.fetch_page", "Dispatcher.end_failed", "Dispatcher.end_without_page"})
+ENTRIES = {
+    "DirectDownloader.fetch_page", "Dispatcher.end_failed", "Dispatcher.end_without_page", "PlainScraper.scrape",
+}  # fmt: skip
 """Functions that Scrapy calls and that hardly do more than call others: those may raise."""
 
 

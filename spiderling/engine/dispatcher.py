@@ -575,6 +575,8 @@ class Dispatcher:
 
     async def close(self) -> None:
         """Make everything durable; raises SpiderlingError."""
+        with self.crawl.errors.changing():
+            self._offline.end()  # as `stop` has done, unless the crawl has ended by itself
         for task in self._resolving:
             task.cancel()
         if self._file_tasks:

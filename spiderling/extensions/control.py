@@ -87,6 +87,7 @@ class Control(Extension):
             if reasons:  # apart, since a long log takes minutes, and other changes are not to wait for it
                 asking = self._ask_again(reasons, self._asking)
                 self._asking = crawl.errors.watch_task(asking, "ask_again in control.yaml")
+                self._tasks.append(self._asking)  # it ends with the spider
 
     async def _ask_again(self, reasons: list[Reason], before: asyncio.Task[None] | None) -> None:
         """Let URLs that ended for *reasons* wait again, once the task *before* is over."""

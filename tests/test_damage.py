@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, Crawl, damage_in, page, serving
 
-from spiderling.base.errors import DamageError, SpiderlingError
+from spiderling.base.errors import DamageError, JobdirError, SpiderlingError
 from spiderling.base.options import Options
 from spiderling.corpus.duplicates import Keys, ShingleFilter, ShingleState
 from spiderling.corpus.links import LinkKind, read_links
@@ -35,7 +35,7 @@ from spiderling.frontier.url_states import GENERATION
 from spiderling.jobdir.as_text import of_host, of_url, overview
 from spiderling.jobdir.card import provenance
 from spiderling.jobdir.damage import damaged_rows, problems
-from spiderling.jobdir.directory import Jobdir
+from spiderling.jobdir.directory import Jobdir, recorded_segments
 from spiderling.jobdir.inspection import Inspection, reading
 from spiderling.jobdir.state_reader import urls_of
 from spiderling.jobdir.status import status_of
@@ -515,3 +515,12 @@ def test_a_flipped_bit_is_found_or_harmless(tmp_path):
         for number, copy in enumerate(flips_of(directory, tmp_path / "flipped", rng)):
             if not found_by(copy, scratch):
                 assert contents(copy) == expected, (directory, number)
+
+
+def test_a_damaged_schema_that_is_no_text_is_told_as_damage(tmp_path) -> None:
+    """SQLite's own message has its bytes in it, and Python cannot decode that."""
+    SqliteStore(tmp_path / "state").close()
+    whole = (tmp_path / "state").read_bytes()
+    (tmp_path / "state").write_bytes(whole.replace(b"CREATE TABLE", b"CREATE \x89ABLE"))
+    with pytest.raises(JobdirError, match="is damaged, or cannot be read"):
+        recorded_segments(tmp_path / "state")

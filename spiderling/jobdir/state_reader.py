@@ -25,7 +25,7 @@ from spiderling.frontier.storage.protocol import (
     used_of,
 )
 from spiderling.frontier.storage.queues import replay, stored_url, unpack
-from spiderling.frontier.storage.state_file import readable, what_to_do
+from spiderling.frontier.storage.state_file import UNREADABLE, readable, what_to_do
 
 _DAMAGE = (sqlite3.Error, OverflowError, LookupError, TypeError, ValueError)
 """What using a value raises that cannot be in its column, or SQLite for what it cannot read."""
@@ -50,7 +50,7 @@ def connected(path: Path, is_locked: bool = False) -> sqlite3.Connection:
         with readable(path, is_locked) as uri:
             connection = sqlite3.connect(uri, uri=True)
         connection.execute("PRAGMA temp_store = MEMORY")
-    except (sqlite3.Error, OSError) as error:
+    except UNREADABLE as error:
         raise JobdirError(f"{path} cannot be read as the state of a crawl: {error}.") from error
     return connection
 

@@ -39,6 +39,10 @@ def what_to_do(database: Path) -> str:
     )
 
 
+UNREADABLE = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""Exceptions of reading a state; the last is of SQLite's own message, with bytes of a damaged schema in it."""
+
+
 def usable_version(path: Path, usable: Collection[int] = (SCHEMA_VERSION,)) -> int | None:
     """What `version_of` says; raises JobdirError if it is a schema that is not *usable*."""
     version = version_of(path)
@@ -63,7 +67,7 @@ def version_of(path: Path) -> int | None:
         if is_hot or (not application and _is_filled(path, "-wal")):
             with _mend_copy(path) as copy:
                 pages, version, application = _identity_of(copy)
-    except (sqlite3.Error, OSError) as error:
+    except UNREADABLE as error:
         raise JobdirError(
             f"{path} cannot be read as the state of a crawl: {error}; {what_to_do(path)}; or give another JOBDIR."
         ) from error
@@ -90,7 +94,7 @@ def readable(path: Path, is_locked: bool = True) -> Iterator[str]:
     is_still = not log_of(path).exists() and (is_locked or not os.access(path.parent, os.W_OK))
     uri = f"{path.absolute().as_uri()}?{'immutable=1' if is_still else 'mode=ro'}"
     is_usable = not _is_filled(path, "-journal")
-    with suppress(sqlite3.DatabaseError):  # damage, which is told of when it is read
+    with suppress(sqlite3.DatabaseError, UnicodeDecodeError):  # damage, which is told of when it is read
         try:
             with closing(sqlite3.connect(uri, uri=True)) as state:
                 state.execute(_LOOK)

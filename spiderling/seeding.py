@@ -140,6 +140,7 @@ class SeedFile:
         self._is_new = not path.exists()
         self._per_host = per_host
         self._homes = homes
+        self._heading = ""
         self._known: set[str] = set()
         self._hosts: Counter[str] = Counter()
         line = "\n"
@@ -152,7 +153,7 @@ class SeedFile:
                         self._known.add(target.url)
                         self._hosts[target.host] += 1
             self._file = path.open("a", encoding="utf-8")
-            self._heading = "" if line.endswith("\n") else "\n"  # the last line may have no end
+            self._gap = "" if line.endswith("\n") else "\n"  # the last line may have no end
         except OSError as error:
             raise BadInput(f"{path} cannot be written ({error.strerror}); name another file with -o.") from None
         except UnicodeDecodeError:
@@ -171,7 +172,7 @@ class SeedFile:
 
     def comment(self, text: str) -> None:
         """Begin a section; its heading is written with its first URL."""
-        self._heading += f"# {text}\n"
+        self._heading = f"# {text}\n"
 
     def add(self, url: str) -> bool:
         """Write *url*, unless it is no http(s) URL, known, a platform's, or its host has enough; True if written.
@@ -189,10 +190,11 @@ class SeedFile:
         ):
             return False
         with saving(self.path):
-            self._file.write(f"{self._heading}{target.url}\n")
+            self._file.write(f"{self._gap}{self._heading}{target.url}\n")
             self._file.flush()
         self._known.add(target.url)
         self._hosts[target.host] += 1
         self.added += 1
+        self._gap = ""
         self._heading = ""
         return True

@@ -146,3 +146,12 @@ def test_usage(seeds, arguments):
     ended = seeds(*arguments)
     assert ended.code == 2
     assert "scrapy seeds wikipedia|" in ended.out + ended.log
+
+
+def test_a_section_without_a_seed_leaves_no_heading(tmp_path) -> None:
+    (tmp_path / "seeds.txt").write_text("http://a.cz/")  # whose line has no end
+    with closing(SeedFile(tmp_path / "seeds.txt", 20)) as file:
+        file.comment("from nothing")
+        file.comment("from something")
+        assert file.add("http://b.cz/") and file.add("http://c.cz/")
+    assert (tmp_path / "seeds.txt").read_text() == "http://a.cz/\n# from something\nhttp://b.cz/\nhttp://c.cz/\n"

@@ -421,7 +421,7 @@ class _History:
         with self._clock.shown(), limited(self._limits), recorded(root, disk), is_named:
             try:
                 work()
-            except (SpiderlingError, Killed) as failure:
+            except (Exception, Killed) as failure:  # one that is no SpiderlingError is told like any other
                 return None if disk.is_dead else failure
         return None
 

@@ -553,11 +553,13 @@ class Dispatcher:
         if self.crawl.stopping:
             return
         self.crawl.stopping = True
-        self.crawl.frontier.recrawl.stop()
+        with self.crawl.errors.changing():  # an error of ours does not keep the spider from being closed
+            self.crawl.frontier.recrawl.stop()
         with self.crawl.errors.changing():
             self._offline.end()
         if self.shard is not None:
-            self.shard.slots.release()
+            with self.crawl.errors.changing():
+                self.shard.slots.release()
         send = self._crawler.signals.send_catch_log
         asyncio.get_running_loop().call_later(STOP_TIMEOUT_S, send, signals.transfers_cut)
         if in_transit := len(self._pages) + len(self._files):

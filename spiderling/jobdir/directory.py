@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from spiderling.base.errors import JobdirError, SpiderlingError, StorageError
-from spiderling.base.files import sync_directory
+from spiderling.base.files import sync_directory, sync_file
 from spiderling.base.option_values import PREFIX
 from spiderling.corpus.segments import frames, number_of, refuse_lost
 from spiderling.corpus.warc import ends_batch
@@ -139,7 +139,8 @@ def undo(directory: Path, database: Path, prefix: str) -> None:
         found = [] if known is None else list(beyond(directory, known, prefix))
         if known is not None and is_unfinished(found, known):
             for surplus in found:
-                _cut(surplus)
+                with suppress(OSError):  # of one file; the others are cut all the same
+                    _cut(surplus)
 
 
 def beyond(directory: Path, known: Sequence[SegmentRow], prefix: str | None) -> Iterator[Surplus]:
@@ -196,7 +197,6 @@ def set_aside(surplus: Surplus) -> None:
         _copy(path, start, whole, _free(directory, name, suffix))
     sync_directory(directory)
     _cut(surplus)
-    sync_directory(path.parent)
 
 
 def refuse_without_state(directory: Path, database: Path) -> None:
@@ -243,10 +243,13 @@ def _measure(path: Path, start: int, size: int) -> Surplus:
 
 
 def _cut(surplus: Surplus) -> None:
+    """Remove *surplus*, durably: a power cut could bring it back without the log, and starts refuse that."""
     if surplus.start:
         os.truncate(surplus.path, surplus.start)
+        sync_file(surplus.path)
     else:
         surplus.path.unlink()
+        sync_directory(surplus.path.parent)
 
 
 def _free(directory: Path, name: str, suffix: str) -> Path:

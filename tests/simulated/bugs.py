@@ -77,4 +77,12 @@ def _raising(function: Callable[..., Any], number: int, place: str, met: list[st
             raise OfOurOwn(place)
         return function(*args, **kwargs)
 
-    return wrapped
+    if not inspect.iscoroutinefunction(function):
+        return wrapped
+
+    @wraps(function)
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        """Scrapy asks whether a handler of downloads is a coroutine function."""
+        return await wrapped(*args, **kwargs)
+
+    return awaited

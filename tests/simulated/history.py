@@ -339,9 +339,12 @@ class _History:
         error = self._give(
             directory, lambda: [*rebuild(directory, settings, self._clock.wall())], act, f"{number} made anew"
         )
-        if isinstance(error, BadInput) and "no segments" in str(error) and not self._acknowledged.content:
+        segments = [directory / name for name in self._acknowledged.content]
+        is_empty = all(path.is_file() and not _has_text(path) for path in segments)  # all that it had was taken down
+        if isinstance(error, BadInput) and "no segments" in str(error) and is_empty:
             shutil.rmtree(directory)
             self._gone.clear()  # another crawl begins
+            self._acknowledged.content.clear()
         elif error is not None and "is whole" not in str(error):  # as the first try has made it
             yield f"rebuild: {error}"
         else:

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from random import Random
 
+from tests.simulated import strange
 from tests.simulated.web import FORBIDDEN, ROBOTS, Answer, Web
 
 TDMREP, AI_TXT, ROBOTS_TXT, LICENCE = ("/.well-known/tdmrep.json", "/ai.txt", "/robots.txt", "/licence.xml")
@@ -125,5 +126,6 @@ class Heard:
         if self._named.get(host) in self._refusing:
             return [f"{url} was asked for, though the licence of its site refuses"]
         late = [file for file in FILES if now - self._asked[host].get(file, -DAY_S) > DAY_S + VISIT_S]
-        is_wrong = late and not self._is_excused
+        may_be_file = self._web.manners and (url in strange.URLS or path in strange.URLS)  # a sitemap that a liar names
+        is_wrong = late and not self._is_excused and not may_be_file
         return [f"{url} was asked for, and not {late} of its site before"] if is_wrong else []

@@ -37,8 +37,8 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "what a kill left is copied and not cut off": (
         Change(
             "jobdir/directory.py",
-            "    _cut(surplus)\n    sync_directory(path.parent)",
-            "    sync_directory(path.parent)",
+            "    sync_directory(directory)\n    _cut(surplus)\n",
+            "    sync_directory(directory)\n",
         ),
     ),
     "what a kill left counts as acknowledged": (

@@ -48,6 +48,8 @@ REMEMBERED = {
     501599: "what control.yaml orders waited until all URLs were found that its ask_again names",
     502046: "a URL that was in transit at a kill, at a host that had been closed, ended once more at each restart",
     605267: "a probe of the network went on when the crawl was closed, which ended as failed then",
+    607769: "what a crawl on a full disk had cut off was there again after a power cut, and no later start went on",
+    609085: "an error of our own while a crawl was being stopped kept its spider from being closed",
     311210: "a recrawl forgot what was noted of pages before the clock was set back",
 }
 """Seeds that have found a fault of the product, and what that was."""

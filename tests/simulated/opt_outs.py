@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from random import Random
+from urllib.parse import urljoin
 
+from spiderling.base.urls import canonicalize
 from tests.simulated import strange
 from tests.simulated.web import FORBIDDEN, ROBOTS, Answer, Web
 
@@ -71,6 +73,10 @@ def _declare_site(web: Web, host: str, rng: Random) -> None:
         web.reserved.append((host, "/" if kind.endswith(LICENCE) else prefix))
 
 
+_NAMED_BY_LIARS = {found.url for url in strange.URLS if (found := canonicalize(urljoin("http://liar.test/", url)))}
+"""Addresses that may be asked for as sitemaps, of which robots.txt alone decides."""
+
+
 class Heard:
     """What hosts have told a crawl of their opt-outs."""
 
@@ -121,11 +127,12 @@ class Heard:
         if not self._web.declares or host in self._web.manners or path in (*FILES, LICENCE, "/sitemap.xml"):
             return []
         url = f"http://{host}{path}"
+        if self._web.manners and url in _NAMED_BY_LIARS:
+            return []
         if any(prefix and path.startswith(prefix) for prefix in self._told[host].values()):
             return [f"{url} was asked for, though a file of its site refuses: {self._told[host]}"]
         if self._named.get(host) in self._refusing:
             return [f"{url} was asked for, though the licence of its site refuses"]
         late = [file for file in FILES if now - self._asked[host].get(file, -DAY_S) > DAY_S + VISIT_S]
-        may_be_file = self._web.manners and (url in strange.URLS or path in strange.URLS)  # a sitemap that a liar names
-        is_wrong = late and not self._is_excused and not may_be_file
+        is_wrong = late and not self._is_excused
         return [f"{url} was asked for, and not {late} of its site before"] if is_wrong else []

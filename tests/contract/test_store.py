@@ -266,6 +266,8 @@ def test_failing_batch_leaves_nothing(bad: Changes, tmp_path: Path) -> None:
         store.commit(Changes(meta={"before": "1"}))
         with pytest.raises(StorageError, match="could not be written"):
             store.commit(replace(bad, meta={"after": "1"}))
+        with pytest.raises(StorageError, match="a former write has failed"):
+            store.commit(Changes(meta={"later": "1"}))
     with closing(SqliteStore(path)) as again:
         assert plain(again.load()) == State(meta={"before": "1"}, seen=[], digests=[])
         assert list(again.host_columns()) == []

@@ -50,6 +50,7 @@ REMEMBERED = {
     605267: "a probe of the network went on when the crawl was closed, which ended as failed then",
     607769: "what a crawl on a full disk had cut off was there again after a power cut, and no later start went on",
     609085: "an error of our own while a crawl was being stopped kept its spider from being closed",
+    613085: "a URL was noted that an error of our own had stopped at, in a state whose last commit had failed: damage",
     311210: "a recrawl forgot what was noted of pages before the clock was set back",
 }
 """Seeds that have found a fault of the product, and what that was."""

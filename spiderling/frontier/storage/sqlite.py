@@ -311,7 +311,8 @@ without that table, with 16 it takes .73, and .68 if only a flush folds.
 class StateWriter:
     """The writing half of a store, over a connection that one thread uses at a time.
 
-    Each row is written with its checksum.  After a transaction that was rolled back it must not be used again.
+    Each row is written with its checksum.  After a transaction that was rolled back it refuses all others: the sums of
+    checksums in memory are those of rows that are not there.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -319,6 +320,7 @@ class StateWriter:
         self._path = path
         self.connection = connection
         self._written = read_written(connection)
+        self._has_failed = False
         self._changed: set[str] = set()  # tables whose row of ``written`` is out of date
         self._counts = dict(connection.execute("SELECT key, value FROM count").fetchall())
         lengths = connection.execute("SELECT coalesce(sum(length(lengths)), 0) FROM length").fetchone()[0]
@@ -330,6 +332,8 @@ class StateWriter:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        if self._has_failed:
+            raise StorageError(f"{self._path} is not written any more: a former write has failed.")
         try:
             self.connection.execute("BEGIN IMMEDIATE")
             yield
@@ -338,7 +342,7 @@ class StateWriter:
             self._changed.clear()
             self.connection.execute("COMMIT")
         except REFUSED as error:
-            self._lengths = 0  # nothing is folded any more, since the store must not be used
+            self._has_failed = True
             with suppress(sqlite3.Error):
                 self.connection.rollback()
             raise StorageError(f"{self._path} could not be written: {error}.") from error

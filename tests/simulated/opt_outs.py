@@ -74,7 +74,7 @@ def _declare_site(web: Web, host: str, rng: Random) -> None:
 
 
 _NAMED_BY_LIARS = {found.url for url in strange.URLS if (found := canonicalize(urljoin("http://liar.test/", url)))}
-"""Addresses that may be asked for as sitemaps, of which robots.txt alone decides."""
+"""Addresses that may be asked for as sitemaps, of which robots.txt alone decides, beside those that are no pages."""
 
 
 class Heard:
@@ -127,7 +127,7 @@ class Heard:
         if not self._web.declares or host in self._web.manners or path in (*FILES, LICENCE, "/sitemap.xml"):
             return []
         url = f"http://{host}{path}"
-        if self._web.manners and url in _NAMED_BY_LIARS:
+        if self._web.manners and (url in _NAMED_BY_LIARS or url not in self._web.answers):
             return []
         if any(prefix and path.startswith(prefix) for prefix in self._told[host].values()):
             return [f"{url} was asked for, though a file of its site refuses: {self._told[host]}"]

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import ada_url
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import CloseSpider, IgnoreRequest
 from scrapy.http import Response
 
 from spiderling.base.errors import SpiderlingError
@@ -308,6 +308,10 @@ class WakeUp(Component):
         except (asyncio.CancelledError, GeneratorExit):
             dispatcher.stop()
             raise
+        except CloseSpider:
+            raise
+        except Exception as error:  # Scrapy would log it and go on, and nothing would wake the engine any more
+            dispatcher.crawl.errors.stop(error, task="the spider's start")
 
     async def _sleep(self, dispatcher: Dispatcher) -> None:
         """Sleep until the next host is due, or until a moment after the frontier changed."""

@@ -465,3 +465,41 @@ def test_settings_that_hold_components_have_ours_and_the_users():
     settings = Settings({"ITEM_PIPELINES": changed})
     SpiderlingAddon().update_settings(settings)
     assert dict(settings["ITEM_PIPELINES"]) == ENTRIES["ITEM_PIPELINES"] | changed
+
+
+BROKEN_START = """
+from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
+from spiderling.items import PageItem
+
+class Foreign(Spider):
+    name = "foreign"
+    ends = ""
+
+    async def start(self):
+        yield Request("http://a.test/")
+        if self.ends == "error":
+            raise ValueError("of the start")
+        if self.ends == "close":
+            raise CloseSpider("enough")
+
+    def parse(self, response):
+        yield PageItem(response)
+        for link in ("/1", "/2"):
+            yield response.follow(link)
+"""
+
+
+def test_an_error_of_a_start_stops_the_crawl_and_the_next_one_goes_on(tmp_path):
+    """Scrapy would go on with the seeds that had come, and nothing would tell its engine when a host is due."""
+    with serving({"a.test": {path: page(f"a{path}") for path in ("/", "/1", "/2")}}) as server:
+        foreign = project(tmp_path, BROKEN_START)
+        crawl = Crawl(tmp_path / "job", server, foreign, "foreign", LANG="cs")
+        broken = crawl.run(arguments=("-a", "ends=error"), lang="")
+        assert broken.code == 1, broken
+        assert broken.lines("The crawl stops: ", "at the spider's start, ValueError: of the start"), broken
+        closed = crawl.run(arguments=("-a", "ends=close"), lang="")
+        assert closed.code == 0 and closed.lines("was paused (enough)"), closed
+        assert crawl.run(lang="").code == 0
+    crawl.state().check()
+    assert crawl.state().ends == {"kept": 3}

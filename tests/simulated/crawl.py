@@ -328,7 +328,8 @@ def _snapshots_standing_in() -> Iterator[None]:
         yield
 
 
-_AS_ASKED_FOR = (" allows. All URLs are kept", "SPIDERLING_TRAIL is off: set it", ": no seed may be crawled")
+NO_SEED = "No seed may be crawled"  # what a crawl says that ends with seeds of dead or forbidden addresses alone
+_AS_ASKED_FOR = (" allows. All URLs are kept", "SPIDERLING_TRAIL is off: set it", ": no seed may be crawled", NO_SEED)
 """Of what a crawl says that fails by an option of its own, in an order that it does not allow."""
 
 
@@ -444,11 +445,10 @@ class Session:
         if ending.kind not in ("finished", "stopped"):  # what it was told last need not be in its state
             self._network.heard.forget()
         self._network.orders.give(b"", self._clock.now)
-        if ending.kind == "killed":
-            return ending
         if ending.had_bug:  # it may be one of what asks for the files of sites, or reads them
             self._network.heard.excuse()
             del self._network.impolite[self._impolite :]
+        if ending.had_bug or ending.kind == "killed":
             return ending
         ending.wrong += [f"traceback: {line}" for line in ears.tracebacks]
         ending.wrong += self._page.wrong
@@ -456,6 +456,9 @@ class Session:
         ending.wrong += [f"live page: {line}" for line in ears.lines if "live page could not answer" in line]
         stops = [line for line in ears.errors if line.startswith("The crawl stops: ")]
         others = [line for line in ears.errors if line not in stops and "is left aside until it is mended" not in line]
+        if any("Refused " in line and "error of Spiderling's own" in line for line in ears.lines):  # other seeds
+            stops += [line for line in others if NO_SEED in line]
+            others = [line for line in others if NO_SEED not in line]
         ending.wrong += [f"error: {line}" for line in others]
         if (ending.kind == "failed") != (0 < len(stops) <= len(self._crawlers)):
             ending.wrong.append(f"{ending.kind}, and says {stops}")

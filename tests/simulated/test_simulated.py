@@ -51,6 +51,7 @@ REMEMBERED = {
     607769: "what a crawl on a full disk had cut off was there again after a power cut, and no later start went on",
     609085: "an error of our own while a crawl was being stopped kept its spider from being closed",
     613085: "a URL was noted that an error of our own had stopped at, in a state whose last commit had failed: damage",
+    616974: "an error where the engine is woken ended no crawl, and none woke it again while the network was away",
     311210: "a recrawl forgot what was noted of pages before the clock was set back",
 }
 """Seeds that have found a fault of the product, and what that was."""

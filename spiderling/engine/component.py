@@ -78,7 +78,7 @@ class Extension(Component):
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
 
     def opened(self) -> Awaitable[None] | None:
-        """Called when the spider is open; the first request waits for what it returns."""
+        """Called when the spider is open; the first request waits for what it returns.  An error stops the crawl."""
         raise NotImplementedError
 
     def closed(self, reason: str) -> Awaitable[None] | None:
@@ -92,7 +92,24 @@ class Extension(Component):
         self._tasks.append(self.crawl.errors.watch_task(_repeat(action, every_s), what))
 
     def _spider_opened(self) -> Awaitable[None] | None:
-        return self.opened() if self.has_crawl else None
+        if not self.has_crawl:
+            return None
+        try:
+            answer = self.opened()
+        except Exception as error:
+            self._stop(error)
+            return None
+        return None if answer is None else self._wait_for(answer)
+
+    async def _wait_for(self, answer: Awaitable[None]) -> None:
+        try:
+            await answer
+        except Exception as error:
+            self._stop(error)
+
+    def _stop(self, error: Exception) -> None:
+        """Stop the crawl: Scrapy would log the error and go on without what the extension does."""
+        self.crawl.errors.stop(error, task=f"the start of {type(self).__name__}")
 
     def _spider_closed(self, reason: str) -> Awaitable[None] | None:
         for task in self._tasks:

@@ -19,6 +19,7 @@ from scrapy.crawler import Crawler
 
 from spiderling.base import errors
 from spiderling.engine import outcomes
+from spiderling.extensions.lifecycle import Lifecycle
 from spiderling.frontier import Frontier, known_files, robots
 from spiderling.frontier.admission import Admission
 from spiderling.frontier.host_closing import HostClosing
@@ -27,6 +28,7 @@ from spiderling.workers import pool
 EXTENSIONS = json.dumps({"tests.crawl.brokenparts.BrokenParts": 1})
 COUNTED = json.dumps({"tests.crawl.brokenparts.MadeLines": 1})
 POINTS = {
+    "opened": (Lifecycle, "opened"),
     "outcome": (outcomes, "of_item"),
     "site-file": (known_files, "parse_rules"),
     "sitemap": (pool, "unpack"),

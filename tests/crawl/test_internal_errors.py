@@ -125,6 +125,16 @@ def test_an_error_amid_a_change_stops_the_crawl_and_the_same_command_goes_on_wit
     assert crawl.digests() == {url: text for url, text in reference.items() if url not in missing}
 
 
+def test_an_extension_that_cannot_start_stops_the_crawl(tmp_path):
+    """Scrapy would go on, and without the clock of the checkpoints hosts would wait for what is never written."""
+    with serving(web()) as server:
+        crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS)
+        result = crawl.run(SEED, FAULT="opened Lifecycle KeyError")
+        assert result.code == 1 and result.lines("The crawl stops: ", "at the start of Lifecycle, KeyError"), result
+        assert crawl.run(SEED).code == 0
+    whole(crawl)
+
+
 def test_more_errors_than_single_pages_can_cause_stop_the_crawl_and_name_the_commonest(tmp_path):
     with serving(web(MAX + 10)) as server:
         crawl = Crawl(tmp_path / "job", server, EXTENSIONS=EXTENSIONS, HOST_INTERVAL_S=0.01)

@@ -235,7 +235,7 @@ class _History:
             )
             ending = session.run()
             self._told.endings.append(ending)
-            self._told.wrong += [f"{line} (session {number})" for line in ending.wrong]
+            self._told.wrong += self._wrong_of(ending, number)
             if ending.kind == "hung":
                 return
             if ending.kind == "killed" or ending.had_bug:  # what a bug has left open ends with the process
@@ -250,6 +250,13 @@ class _History:
         if self._told.endings[-1].kind != "finished" and NO_SEED not in "".join(self._told.endings[-1].lines[-1:]):
             self._told.wrong.append(f"unfinished: {self._told.endings[-1].kind}, {self._told.endings[-1].lines[-3:]}")
         self._told.wrong += self._manners()
+
+    def _wrong_of(self, ending: Ending, number: int) -> list[str]:
+        """What is wrong with a session; not that it waits for the network when a bug stopped at seeds that answer."""
+        is_away = any("The network seems to be away" in line for line in ending.lines)
+        if ending.kind == "hung" and is_away and any(one.had_bug for one in self._told.endings):
+            return []
+        return [f"{line} (session {number})" for line in ending.wrong]
 
     def _rest(self, directory: Path, plan: Plan, number: int) -> Iterator[str]:
         """What happens before a session."""

@@ -62,6 +62,7 @@ OF_SHARDS = {
     1500002: "a paused crawl sent requests that waited for the slot of an address",
     1500278: "a shard whose answering hosts had moved waited a day for its own, while the sites of others refused all",
     1500120: "a paused crawl whose network seemed to be away asked whether it was there",
+    1600271: "an error at the start of the checkpoints' clock was passed over, and no shard got what others sent",
     1310145: "a process did not wait for the lease of a killed one whose record Redis had lost",
 }
 """The same of crawls of two shards."""

@@ -452,7 +452,10 @@ class Dispatcher:
 
     async def _end_once_known(self, failure: Failure, fetch: Fetch, error: BaseException, trouble: Trouble) -> Any:
         """Wait until the cause of *error* is known; unless it is the host, the URL waits again."""
-        if await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start):
+        is_theirs = False
+        with self.crawl.errors.changing(fetch.url, fetch.id):
+            is_theirs = await self._offline.is_theirs(fetch.host.name, trouble, fetch.host.last_start)
+        if is_theirs:
             return self._end_failed(failure, fetch, error)
         self.give_back(fetch)
         return None

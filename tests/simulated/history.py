@@ -252,9 +252,13 @@ class _History:
         self._told.wrong += self._manners()
 
     def _wrong_of(self, ending: Ending, number: int) -> list[str]:
-        """What is wrong with a session; not that it waits for the network when a bug stopped at seeds that answer."""
+        """What is wrong with a session; not that it waits its day for the network while no host that answers is asked.
+
+        A bug has stopped at their seeds then, or somebody has blocked them.
+        """
         is_away = any("The network seems to be away" in line for line in ending.lines)
-        if ending.kind == "hung" and is_away and any(one.had_bug for one in self._told.endings):
+        blocks = any(b"block: [" in edit.value for edit in self._told.plans[number - 1].edits if edit.what == "control")
+        if ending.kind == "hung" and is_away and (blocks or any(one.had_bug for one in self._told.endings)):
             return []
         return [f"{line} (session {number})" for line in ending.wrong]
 

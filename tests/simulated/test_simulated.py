@@ -52,6 +52,7 @@ REMEMBERED = {
     609085: "an error of our own while a crawl was being stopped kept its spider from being closed",
     613085: "a URL was noted that an error of our own had stopped at, in a state whose last commit had failed: damage",
     616974: "an error where the engine is woken ended no crawl, and none woke it again while the network was away",
+    620104: "an error of our own where a failed request waits for the network left its URL in transit for ever",
     311210: "a recrawl forgot what was noted of pages before the clock was set back",
 }
 """Seeds that have found a fault of the product, and what that was."""

@@ -58,15 +58,20 @@ def main() -> None:
     endings: Counter[str] = Counter()
     cpu_s: list[float] = []
     documents = 0
+    failed: list[Told] = []
     for told in _played(histories, options.jobs):
         cpu_s.append(told.cpu_s)
         documents += told.documents
         endings.update(ending.kind for ending in told.endings)
         if told.wrong:
             wrong[told.kind] += 1
-            _tell(told, options.until_wrong)
+            failed.append(told)
+            print(f"seed {told.seed}: {told.wrong[0]}", flush=True)
             if options.until_wrong:
                 break
+    if not options.until_wrong:
+        for told in failed:  # with the pool gone, since a history has the clock of all threads of this process
+            _tell_least(shrunk(told))
     table(("sessions that", "number"), [*endings.items()])
     result(
         seeds=len(cpu_s),
@@ -123,13 +128,10 @@ def _play(history: tuple[Any, ...]) -> Told:
     return play(*history)
 
 
-def _tell(told: Told, is_brief: bool) -> None:
-    print(f"seed {told.seed}: {told.wrong[0]}", flush=True)
-    if not is_brief:
-        told = shrunk(told)
-        print(f"  the least that does it: {told.wrong[0]}")
-        for plan, ending in zip(told.plans, told.endings, strict=False):
-            print(f"    {ending.kind}: {plan} {'; '.join(ending.met[:2])}")
+def _tell_least(told: Told) -> None:
+    print(f"the least of seed {told.seed} that does it: {told.wrong[0]}")
+    for plan, ending in zip(told.plans, told.endings, strict=False):
+        print(f"  {ending.kind}: {plan} {'; '.join(ending.met[:2])}", flush=True)
 
 
 def _look_for_planted(jobs: int) -> None:

@@ -196,6 +196,7 @@ def set_aside(surplus: Surplus) -> None:
     if start < whole:
         _copy(path, start, whole, _free(directory, name, suffix))
     sync_directory(directory)
+    sync_directory(path.parent)  # which has the name of aside/
     _cut(surplus)
 
 

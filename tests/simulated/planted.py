@@ -37,8 +37,8 @@ PLANTED: dict[str, tuple[Change, ...]] = {
     "what a kill left is copied and not cut off": (
         Change(
             "jobdir/directory.py",
-            "    sync_directory(directory)\n    _cut(surplus)\n",
-            "    sync_directory(directory)\n",
+            "  # which has the name of aside/\n    _cut(surplus)\n",
+            "\n",
         ),
     ),
     "what a kill left counts as acknowledged": (
